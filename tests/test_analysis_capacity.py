@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +65,35 @@ def test_a_search_begins_with_a_short_closed_loop_that_says_where_to_start(tmp_p
     assert OPENING_LOOP == {"kind": "closed", "clients": 16, "seconds": 2.0}
     assert first.load.rate_per_s == pytest.approx(900, rel=0.1)
     assert (first.load.kind, first.load.promise, first.load.full) == ("open", 0, False)
+
+
+RATE = re.compile(r"(\d[\d,]*(?:\.\d+)?)/s")
+
+
+def test_every_rate_that_the_answer_names_stands_in_the_table_below_it(
+    searched: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = Lab(tmp_path / "slow", {"sphinx": fixed(1, 2.0)}, (PROMISE,), look_per_s=1).run()
+    for record in (open_record(searched), slow):
+        found = judge(record)
+        (one,) = found.capacity
+        at = found.verdict.header.index("rate/s")
+        column = [line[at] for line in found.verdict.lines]
+        for part in (found.verdict.headline, *found.verdict.points):
+            for rate in RATE.findall(part):
+                assert rate in column, (rate, part)
+        rates = [float(text.replace(",", "")) for text in column]
+        assert rates == sorted(rates)
+        driven = {f"{per_s(t.rate_per_s)}".removesuffix("/s") for t in one.trials}
+        assert driven <= set(column)
+    (one,) = judge(searched).capacity
+    assert one.holds is not None
+    assert one.fails is not None
+    show(judge(searched))
+    table = capsys.readouterr().out.partition("rate/s")[2]
+    low, high = (per_s(rate).removesuffix("/s") for rate in (one.holds, one.fails))
+    assert re.search(rf"^ *{low}\b[\s\S]*?the limit is at least this \(95 %\)", table, re.MULTILINE)
+    assert re.search(rf"^ *{high}\b[\s\S]*?the limit is at most this \(95 %\)", table, re.MULTILINE)
 
 
 def test_a_search_on_record_drives_what_the_search_alone_drives(tmp_path: Path) -> None:
@@ -372,7 +402,7 @@ def test_an_upper_end_that_rests_on_void_trials_alone_is_doubted(
     assert next(b for b in blocks if isinstance(b, Notice)).title == "Void"
     assert (
         " on are void (client saturated), so the load generator or the machine may have broken the "
-        "promise there, and the system may sustain more: mend that and search again." in said
+        "promise there, and the system may sustain more: fix that and search again." in said
     )
 
 
@@ -384,9 +414,10 @@ def test_a_rate_of_void_trials_alone_is_said_to_be_so_in_the_same_sentence(
     (one,) = found.capacity
     assert {s.status for s in found.steps} == {"void"}
     assert found.verdict.decision.startswith(found.void)
-    assert found.void.endswith("mend that and search again before you rely on the answer.")
+    assert found.void.endswith("(client saturated)."), "what to do stands in the answer, once"
+    assert found.verdict.decision.count("search again") == 1
     assert one.sentence.startswith(
-        "All trials are void (client saturated), so mend that and search again before you rely on "
+        "All trials are void (client saturated), so fix that and search again before you rely on "
         "this: the limit is between "
     )
     assert f"{PROMISE}: {one.sentence}" in found.verdict.decision

@@ -79,7 +79,7 @@ def test_where_all_answers_change_under_load_there_is_no_capacity(tmp_path: Path
     assert one.sentence.startswith("Not comparable: the answers changed under load, down to 1/s (")
     assert found.void == (
         "Void: none of the 6 trials says anything about what the server sustains (other answers "
-        "under load), so no rate is known that keeps the promise: mend that and search again."
+        "under load), so no rate is known that keeps the promise."
     )
     assert not found.verdict.resolved
     lost, won = compare_records(before, after), compare_records(after, before)

@@ -290,7 +290,7 @@ def test_a_limit_by_void_trials_alone_is_no_limit_for_anybody(
     in_doubt = _by_void_trials(tmp_path / "b", tmp_path / "doubt", limit.holds)
     (one,) = judge(in_doubt.path).capacity
     assert (one.holds, one.fails, one.chance_inside) == (limit.holds, None, None)
-    assert "and the system may sustain more: mend that" in one.doubt
+    assert "and the system may sustain more: fix that" in one.doubt
     found = compare_records(first, in_doubt)
     assert not found.beyond_threshold
     (line,) = found.comparisons

@@ -75,7 +75,7 @@ def test_a_step_counts_its_clients_in_the_trace(tmp_path: Path) -> None:
     assert again.steps[0].status == "void"
     assert again.void == (
         "Void: the only step says nothing about what the server sustains (Little's law), so there "
-        "is no answer: mend that and run it again."
+        "is no answer."
     )
     assert again.verdict.decision.startswith("Void: ")
     assert "at most" not in again.verdict.decision
@@ -297,10 +297,10 @@ def test_an_upgrade_that_halves_the_speed_is_a_regression_at_every_step(tmp_path
     assert lines[0].ratio is not None
     assert lines[0].ratio.value == pytest.approx(0.5, rel=0.03)
     assert "driven once" in found.decision
-    assert "(--repeat 5 tells more)" in found.decision
+    assert "(--repeat 5 shows more)" in found.decision
     after.judging["command"] = ()
     studied = compare_records(open_record(tmp_path / "a"), _opened(after, tmp_path / "d"))
-    assert "(`replicates = 5` tells more)" in studied.decision
+    assert "(`replicates = 5` shows more)" in studied.decision
     again = by_clients((1, 4), system="a:3", factor=1.02, run=load_run(seed=5))
     known = compare_records(
         open_record(tmp_path / "a"), open_record(tmp_path / "b"), 0.05,

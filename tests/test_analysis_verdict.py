@@ -119,7 +119,7 @@ def compared(
     return Comparison(
         a.treatment, b.treatment, "throughput", verdict if clear else "not resolved",
         Estimate(ratio, "ratio", 5, span), 0.001, 1.02, 400, 0,
-        "" if clear else "the interval includes 1, which is no difference", measured,
+        "" if clear else "the interval includes 1, that is, no difference", measured,
     )  # fmt: skip
 
 

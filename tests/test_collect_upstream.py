@@ -127,7 +127,7 @@ def test_a_reload_changes_stores_and_loses_nothing(tmp_path: Path) -> None:
         collector.config.write_text("check_interval=1\n<store>\ntype=flie\n</store>\n")
         collector.process.send_signal(signal.SIGHUP)
         eventually(lambda: collector.metrics()["scribe_status"] == 5)
-        assert "configuration of before is kept" in collector.said()
+        assert "earlier configuration is kept" in collector.said()
         assert client.log("web", [b"meanwhile"]) == OK
         collector.config.write_text(good.replace("/old", "/new"))
         client.send(

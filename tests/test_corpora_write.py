@@ -64,7 +64,7 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CorpusError, match=r"made\.jsonl cannot be written: "):
         write(open_generated(documents=1), tmp_path / "file" / "made.jsonl")
-    with pytest.raises(CorpusError, match="is read and not written"):
+    with pytest.raises(CorpusError, match="is read but not written"):
         write(open_generated(documents=1), tmp_path / "made.jsonl.lz4")
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 

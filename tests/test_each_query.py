@@ -99,7 +99,7 @@ def test_pages_that_a_process_has_mapped_stay_and_fail_the_trial(home: Path) -> 
     (trial,) = measured(home, FIRST_ASKS + "restart = false\n").trials
     assert (trial.status, trial.stage) == ("failed", "place")
     assert trial.reason.startswith("the lever places.cold.cold did not take effect: each query was")
-    assert trial.reason.endswith("which a process has mapped or writes to; say restart = true")
+    assert trial.reason.endswith("which a process has mapped or writes to; set restart = true")
 
 
 def test_first_asks_follow_one_another_without_what_was_between_them() -> None:
@@ -142,7 +142,7 @@ def test_cold_is_compared_with_what_was_just_as_cold() -> None:
     ("rest", "requests", "said"),
     [
         (FIRST_ASKS, "requests = 8\nclients = 2", "one client asks at a time: clients = 1"),
-        (FIRST_ASKS, "seconds = 1.0", "say how many are asked, as in requests = 50"),
+        (FIRST_ASKS, "seconds = 1.0", "set how many are asked, as in requests = 50"),
         (FIRST_ASKS, "requests = 8\nwarmup_requests = 2", "leave out `warmup_requests`"),
         (FIRST_ASKS, "rate_per_s = 5", "one client asks at a time: clients = 1"),
     ],

@@ -462,7 +462,7 @@ def test_what_is_not_our_client_is_told_with_what_it_says(
     [
         ([], "at least one"),
         (["a", "b", "a"], "a is named twice"),
-        (["-oProxyCommand=x"], "no name of a client machine"),
+        (["-oProxyCommand=x"], "not the name of a client machine"),
     ],
 )
 def test_hosts_that_will_not_do_are_named(hosts: list[str], words: str) -> None:

@@ -296,7 +296,7 @@ def test_only_loopback_is_loaded_unless_said_otherwise() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("127.0.0.1:80", "say what it speaks"),
+        ("127.0.0.1:80", "give the protocol and the address"),
         ("sphinx+tls://127.0.0.1/", "not spoken; these are: .*postgres.*over TLS .*postgres\\+tls"),
         ("a=http://127.0.0.1,https://127.0.0.1", "some are asked over TLS and some are not"),
         ("ftp://127.0.0.1/", "not spoken"),
@@ -347,7 +347,7 @@ def test_requests_are_bytes_with_their_own_method_body_and_headers() -> None:
 def test_paths_do_not_go_to_databases_nor_statements_over_http() -> None:
     with pytest.raises(LabError, match="is a path"):
         encode(Ask("/d/select"), target("mysql://127.0.0.1"))
-    with pytest.raises(LabError, match="is no path"):
+    with pytest.raises(LabError, match="is not a path"):
         encode(Ask("select 1"), target("http://127.0.0.1"))
 
 
@@ -406,14 +406,14 @@ def test_the_same_command_again_measures_nothing_and_says_so(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "say what to load"),
+        ([], "name what to load"),
         (["http://127.0.0.1:1"], "nothing to send"),
         (["http://127.0.0.1:1/", "--clients", "1", "--rate", "5"], "one kind of load"),
-        (["http://127.0.0.1:1/", "--clients", "1:x"], "no range"),
+        (["http://127.0.0.1:1/", "--clients", "1:x"], "nor a range"),
         (["http://127.0.0.1:1/", "--clients", "1.5"], "whole numbers"),
         (["http://127.0.0.1:1/", "--clients", "0"], "above 0"),
         (["http://127.0.0.1:1/", "--find-capacity"], "needs a promise"),
-        (["http://127.0.0.1:1/", "--connections", "5"], "say --clients"),
+        (["http://127.0.0.1:1/", "--connections", "5"], "give --clients"),
         (["http://127.0.0.1:1/", "--spread", "x"], "keep or round"),
         (["http://127.0.0.1:1/", "--rate", "5", "--arrivals", "x"], 'one of "poisson"'),
         (["http://127.0.0.1:1/", "--order", "x"], 'one of "stretches"'),
@@ -424,9 +424,9 @@ def test_the_same_command_again_measures_nothing_and_says_so(
         (["http://127.0.0.1:1/", "--pause", "-1"], "0 seconds or more"),
         (["http://127.0.0.1:1/", "--replay", "1"], "has no times"),
         (["http://127.0.0.1:1/", "--cpus", "one"], "numbers of processors"),
-        (["http://127.0.0.1:1/", "--find-capacity", "--slo", "fast"], "is no promise"),
-        (["http://127.0.0.1:1/", "--slo", "p99 < 5"], "is no promise"),
-        (["http://127.0.0.1:1/", "--abort"], "say which, with --slo"),
+        (["http://127.0.0.1:1/", "--find-capacity", "--slo", "fast"], "is not a promise"),
+        (["http://127.0.0.1:1/", "--slo", "p99 < 5"], "is not a promise"),
+        (["http://127.0.0.1:1/", "--abort"], "give one with --slo"),
         (["http://127.0.0.1:1/", "--find-capacity", "--slo", "p99 < 5ms", "--abort"], "goes on"),
         (["http://127.0.0.1:1/", "--repeat", "0"], "at least once"),
         (

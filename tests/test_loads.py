@@ -260,7 +260,7 @@ def test_what_the_trials_of_a_search_share_is_the_table_without_what_it_chooses(
         ({**SEARCH, "kind": "closed"}, "kind", "drives open loops"),
         ({"find_capacity": True}, "find_capacity", "needs a promise"),
         ({"find_capacity": True, "slo": []}, "slo", "needs a promise"),
-        ({"abort": True}, "abort", "say which, with `slo`"),
+        ({"abort": True}, "abort", "give one with `slo`"),
         ({**SEARCH, "abort": True}, "abort", "goes on after a broken promise"),
         ({"find_capacity": False, "effort": 2.0}, "effort", "add find_capacity = true"),
         ({"cache_entries": 10}, "cache_entries", "goes with `cache_hit`"),
@@ -277,6 +277,6 @@ def test_promises_that_cannot_be_kept_track_of_are_named_by_their_number():
     wrong = ["p99 < 50ms", "p99 < 50", "p99<0.05s", "errors < 1%, p99 > 5ms"]
     found = dict(promise_problems({"slo": wrong}))
     assert set(found) == {1, 2, 3}
-    assert "is no promise" in found[1]
+    assert "is not a promise" in found[1]
     assert found[2].endswith("is the same promise as number 1")
-    assert '"p99 > 5ms" (character 14) is no promise' in found[3]
+    assert '"p99 > 5ms" (character 14) is not a promise' in found[3]

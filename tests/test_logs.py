@@ -15,7 +15,7 @@ from searchbench.analysis.logs.judge import judge_log
 from searchbench.analysis.logs.repeats import repeats
 from searchbench.analysis.logs.spread import Spread, spread
 from searchbench.cli import app
-from searchbench.errors import QueryError, RecordError
+from searchbench.errors import QueryError, RecordError, SearchbenchError
 from searchbench.logs import record as records
 from searchbench.logs.counts import Options, count
 from searchbench.logs.sources import find
@@ -183,3 +183,8 @@ def test_a_generated_log_has_what_was_published(tmp_path: Path) -> None:
     by_words = {row.name: row.quantiles_s["p90"] for row in judged.words}
     assert max(by_words, key=lambda name: by_words[name] or 0) in ("6–10", "11–20", "21–50")
     assert as_json(judged)["repetition"]["requests"] == 200_000
+
+
+def test_an_option_that_is_misspelt_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(SearchbenchError, match="there is no option --pgae; see"):
+        app(["logs", str(LOGS / "nginx-timed.log"), "--pgae", "x.html"])

@@ -262,5 +262,5 @@ def test_a_device_of_that_name_that_is_not_ours_is_left_alone(made: Ledger) -> N
     finally:
         run("ip", "link", "del", ours.name)
     assert nets.Namespace("theirs").undo() == (
-        "network namespace theirs is left alone: it has not our name"
+        "network namespace theirs is left alone: it does not have our name"
     )

@@ -242,7 +242,7 @@ def test_what_has_not_our_name_is_not_removed(home: Path) -> None:
     with Ledger() as mine:
         mine.note(things.Tree(str(tree)))
     assert tree.exists()
-    assert "it has not our name" in things.Group(("/sys/fs/cgroup/memory/theirs",)).undo()
+    assert "it does not have our name" in things.Group(("/sys/fs/cgroup/memory/theirs",)).undo()
 
 
 def test_what_another_version_has_made_is_left_with_its_ledger(home: Path) -> None:

@@ -77,7 +77,7 @@ def test_layouts_have_indexes_of_their_own_and_names_make_no_other(home: Path) -
             text().replace("[systems.sphinx]\nparts = 4\n", "[systems.groonga]\n").replace(
                 'part_kind = "local"\n', ""
             ),
-            "can lay files of the kind `parts` apart",
+            "can keep files of the kind `parts` apart",
         ),
     ],
 )  # fmt: skip

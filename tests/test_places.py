@@ -40,9 +40,10 @@ def test_sizes_are_decimal_with_a_b_and_binary_without(text: str, size: int) -> 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("256", "it has no unit"), ("256mg", "there is no unit mg"), ("0.3B", "no whole number"),
-        ("-1MB", "no number with a unit"), ("", "no number with a unit"), ("1 000 MB", "no number"),
-        ("MB", "no number"), ("1e3k", "no number with a unit"),
+        ("256", "it has no unit"), ("256mg", "there is no unit mg"), ("0.3B", "not a whole number"),
+        ("-1MB", "not a number with a unit"), ("", "not a number with a unit"),
+        ("1 000 MB", "not a number"),
+        ("MB", "not a number"), ("1e3k", "not a number with a unit"),
     ],
 )  # fmt: skip
 def test_what_is_no_size_says_why(text: str, why: str) -> None:
@@ -105,8 +106,8 @@ def test_storages_that_go_together(table: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ({}, ": a storage has to be something"),
-        ({"ram": False}, ": a storage has to be something"),
+        ({}, ": a storage needs a kind"),
+        ({"ram": False}, ": a storage needs a kind"),
         ({**DISK, "ram": True}, "ram: `filesystem` and `ram` are two storages"),
         ({"directory": "/tmp", "size": "1GB"}, "size: `size` is for a file system that is made"),
         ({"filesystem": "xfs", "size": "200MB"}, "size: xfs needs 300MiB at least"),

@@ -33,7 +33,7 @@ def test_a_promise_is_read_with_its_units() -> None:
 
 @pytest.mark.parametrize("text", ["", "p99", "p99 > 5ms", "p0 < 1ms", "p100 < 1ms", "p99 < 0ms"])
 def test_what_is_no_promise_is_named_with_an_example(text: str) -> None:
-    with pytest.raises(SearchbenchError, match="is no promise; say for example"):
+    with pytest.raises(SearchbenchError, match="is not a promise; give for example"):
         parse_promise(text)
 
 

@@ -41,7 +41,7 @@ def test_lines_without_a_term_are_counted_and_shown_with_their_numbers(tmp_path)
 
 def test_bad_lines_refuse_the_file_if_asked_to(tmp_path):
     path = write(tmp_path / "q.txt", LINES)
-    with pytest.raises(QueryError, match=r"2 lines are no query: q.txt:4: .*bad_lines"):
+    with pytest.raises(QueryError, match=r"2 lines are not queries: q.txt:4: .*bad_lines"):
         from_files([path], Template(), bad_lines="refuse")
 
 

@@ -146,7 +146,7 @@ def test_what_load_says_of_such_a_log_is_true(tmp_path: Path) -> None:
     ],
 )
 def test_the_lines_of_another_log_are_no_queries(tmp_path: Path, line: str) -> None:
-    with pytest.raises(QueryError, match=r"a\.txt is a log and no list of queries.*--requests"):
+    with pytest.raises(QueryError, match=r"a\.txt is a log, not a list of queries.*--requests"):
         read(tmp_path, f"{line}\n{line}\ncontinued\n", "a.txt")
     # Unless they are said to be.
     assert read(tmp_path, f"{line}\n", "a.txt", format="lines").logged == 1

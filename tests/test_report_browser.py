@@ -222,6 +222,52 @@ def test_a_wide_table_scrolls_in_its_own_box(
     assert whole > room
 
 
+FIRST_COLUMN = """const wrong = [];
+    for (const box of document.querySelectorAll(".scroll")) {
+      if (box.scrollWidth <= box.clientWidth + 1 || !box.getClientRects().length) continue;
+      box.scrollLeft = box.scrollWidth;
+      box.dispatchEvent(new Event("scroll"));
+      const edge = box.getBoundingClientRect(), column = box.querySelector("th").innerText;
+      for (const row of box.querySelectorAll("tr")) {
+        const cell = row.cells[0], at = cell.getBoundingClientRect();
+        const style = getComputedStyle(cell);
+        const seen = Math.abs(at.left - edge.left) < 2 && at.width < 0.45 * edge.width;
+        const opaque = !/rgba\\(.*, 0\\)|transparent/.test(style.backgroundColor);
+        const line = getComputedStyle(cell, "::after");
+        const drawn = line.width === "2px" && parseFloat(line.height) > 0.9 * cell.clientHeight;
+        if (!seen || !opaque || !drawn) wrong.push([column, cell.innerText]);
+      }
+    }
+    return wrong;"""
+
+
+@pytest.mark.parametrize("page", ["plain", "twelve", "sweep", "capacity", "records"])
+def test_the_first_column_of_a_wide_table_stays_in_view_on_a_phone_with_an_edge(
+    browser: webdriver.Chrome, pages: dict[str, str], page: str
+) -> None:
+    show(browser, pages[page], width=390)
+    script(browser, "for (const d of document.querySelectorAll('details')) d.open = true;")
+    assert script(browser, FIRST_COLUMN) == []
+    beside = """return [...document.querySelectorAll(".scroll")].filter(
+        b => !b.classList.contains("scrolled") && b.scrollWidth > b.clientWidth + 1).length"""
+    assert script(browser, beside) == 0
+
+
+def test_both_sides_of_a_comparison_stay_in_view_on_a_phone(
+    browser: webdriver.Chrome, pages: dict[str, str]
+) -> None:
+    show(browser, pages["plain"], width=390)
+    script(browser, "for (const d of document.querySelectorAll('details')) d.open = true;")
+    cells = script(
+        browser,
+        """const table = [...document.querySelectorAll("table")]
+             .find(t => t.rows[0].cells[0].innerText == "This");
+           return [...table.rows].slice(1).map(row => row.cells[0].innerText)""",
+    )
+    assert cells
+    assert all("\nagainst " in cell for cell in cells)
+
+
 def test_every_section_can_be_reached_from_the_top(
     browser: webdriver.Chrome, pages: dict[str, str]
 ) -> None:

@@ -148,7 +148,7 @@ def test_ten_entries_are_enough_and_fewer_are_refused() -> None:
     for policy in CACHES:
         for hit, exponent in ((0.3, 1.1), (0.7, 0.7), (0.7, 1.3), (0.5, 1.3)):
             agrees(plan(10, hit, "zipf", exponent=exponent, policy=policy), 1)
-    assert "cannot be foretold" in refusal(9, 0.5, "zipf")
+    assert "cannot be predicted" in refusal(9, 0.5, "zipf")
 
 
 def test_a_tail_in_bins_sums_as_one_rank_at_a_time() -> None:
@@ -232,7 +232,7 @@ def test_what_cannot_be_had_is_refused_with_what_would_do() -> None:
     assert "ask fewer distinct requests than it has entries" in refusal(100, 1)
     assert "start it without one" in refusal(100, 0)
     assert "50 % is 0.5" in refusal(100, 50)
-    assert "no probability" in refusal(100, float("nan"))
+    assert "not a probability" in refusal(100, float("nan"))
     assert "has no entries" in refusal(0, 0.5)
     assert "no exponent" in refusal(100, 0.5, exponent=1.2)
     assert "not between 0 and 10" in refusal(100, 0.5, "zipf", exponent=-1)

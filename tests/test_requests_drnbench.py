@@ -141,7 +141,7 @@ BROKEN = {
     "a timeout": ('[{"path": "/a", "timeout": 0}]', r"seconds above 0, not 0"),
     "a command": ('{"g": {"command": "search", "patterns": [{}]}}', r"mode http-droonga"),
     "a list of nothing": ("[]", r"has no requests; expected a path a line"),
-    "a bare word": ('["select"]', r"'select' is no path: it begins with /"),
+    "a bare word": ('["select"]', r"'select' is not a path: a path begins with /"),
 }
 
 

@@ -87,7 +87,7 @@ def test_answers_of_other_commands_are_told_from_those_of_select(groonga: Deploy
     for command in ("status", "table_list", "cache_limit", "schema"):
         for version in (1, 3):
             other = body(groonga, get(f"/d/{command}", [("command_version", version)]))
-            with pytest.raises(QueryError, match="answer is JSON, but no answer of a select"):
+            with pytest.raises(QueryError, match="answer is JSON, but not the answer of a select"):
                 read_answers(other, "answer")
 
 
@@ -185,10 +185,10 @@ def test_nothing_to_take_is_said_with_the_reason(groonga: Deployment, tmp_path: 
         (b"[[0,1,", "answer is no JSON"),
         (b"fox\nhound\n", "answer is no JSON"),
         (b'[[0,1,2],[[[1],[["a","b"]],["x"]]]]\n{"a"\n', "answer:2 is no JSON"),
-        (b"3", "no answer of a select"),
-        (b"{}", "no answer of a select"),
-        (b"[[0,1,2]]", "no answer of a select"),
-        (b'[[0,1,2],[[[1],["a"],["x"]]]]', "no answer of a select"),
+        (b"3", "not the answer of a select"),
+        (b"{}", "not the answer of a select"),
+        (b"[[0,1,2]]", "not the answer of a select"),
+        (b'[[0,1,2],[[[1],["a"],["x"]]]]', "not the answer of a select"),
         (b'[[0,1,2],[[[1],[["a","b"]],["x","y"]]]]', "answer: record 1 has not one value"),
         (b'[[0,1,2],[[[1],[["a","b"]],["x\xff"]]]]', "answer is no JSON"),
         (b'{"header":{"return_code":-1},"body":null}', r"no reason given \(return code -1\)"),

@@ -52,11 +52,11 @@ def test_what_is_not_ascii_is_escaped_and_escapes_stay(write):
 BAD_PATHS = {
     "/d/select?query=a b": r"a space in the path.*write %20.*Groonga closes the connection",
     "/a\tb": r"a control character .*write %09",
-    "# a comment": r"'# a comment' is no path: it begins with /",
-    "select": r"is no path",
+    "# a comment": r"'# a comment' is not a path: a path begins with /",
+    "select": r"is not a path",
     "https://h/a": r"write the path alone, and https:// in the target",
-    "http://h:99999/a": r"no number from 1 to 65535",
-    "http://h:/a": r"no number from 1 to 65535",
+    "http://h:99999/a": r"not a number from 1 to 65535",
+    "http://h:/a": r"not a number from 1 to 65535",
     "http:///a": r"a URL is http://HOST:PORT/PATH",
     "http://h:80x/a": r"a URL is http://HOST:PORT/PATH",
     "POST /a": r"begins with a method.*JSONL",
@@ -190,7 +190,7 @@ def test_a_quote_that_is_not_closed_is_told_with_its_line(write):
 
 
 def test_several_statements_in_a_line_need_the_semicolon_at_its_end(write):
-    with pytest.raises(QueryError, match=r"r\.sql:2: several statements in a line"):
+    with pytest.raises(QueryError, match=r"r\.sql:2: several statements on one line"):
         read_requests(write("r.sql", "SELECT 1\nSELECT 2; SELECT 3\n"))
 
 
@@ -295,7 +295,7 @@ def test_the_name_goes_first_and_json_lines_in_a_json_file_are_lines(write):
 def test_what_cannot_be_told_is_said_with_the_forms_there_are(write):
     with pytest.raises(QueryError, match=r"'big red boat'.*a path a line.*--form\): paths, json"):
         read_requests(write("r.txt", "big red boat\n"))
-    with pytest.raises(QueryError, match=r"'jsn' is no form .*there are auto, paths"):
+    with pytest.raises(QueryError, match=r"'jsn' is not a form .*there are auto, paths"):
         read_requests(write("r.txt", "/a\n"), "jsn")
     plain = "[Fri Nov 20 20:39:57.302 2026] 0.003 sec 0.003 sec [bool/0/rel 1 (20,10)] [i] a b\n"
     with pytest.raises(QueryError, match=r"Sphinx's plain log.*query_log_format = sphinxql"):

@@ -202,7 +202,7 @@ def test_groongas_query_log_gives_the_commands_that_read(read):
     assert found.times_s == pytest.approx([0, 0.033324, 0.571623, 0.572251, 0.572355], abs=1e-6)
     assert reasons(found) == {
         4: "/d/load changes the server; only reads are replayed",
-        9: "'/index.html' is a page and no command",
+        9: "'/index.html' is a page, not a command",
         14: "/d/delete changes the server; only reads are replayed",
     }
 
@@ -278,10 +278,10 @@ def test_sphinxs_query_log_gives_the_selects_that_can_be_sent_again(read):
     assert found.log.tolist() == [0, 1, 2, 2]
     assert found.times_s == pytest.approx([0, 2, 4, 6])
     assert reasons(found) == {
-        2: "a SELECT without columns: so Sphinx writes an UPDATE; it is no query",
+        2: "a SELECT without columns: that is how Sphinx writes an UPDATE; it is not a query",
         4: "it failed: unknown local index 'none' in search request",
         5: "it failed: unknown local index",
-        8: "\"CALL SNIPPETS('a')\" is no SELECT",
+        8: "\"CALL SNIPPETS('a')\" is not a SELECT",
         9: "it failed: sphinxql: syntax error near 'c'",
         10: "'SELECT id FR' is cut short: it has no `;`",
     }

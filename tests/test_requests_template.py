@@ -44,7 +44,7 @@ def test_a_quote_or_a_backslash_is_not_written_where_it_may_mean_something_else(
     with pytest.raises(BadRequest, match=r"has a quote.*--dialect mysql .* or --dialect standard"):
         filler("SELECT '{term}'")("o'x")
     for dialect in (None, "standard"):
-        with pytest.raises(BadRequest, match=r"has a backslash.*say --dialect mysql"):
+        with pytest.raises(BadRequest, match=r"has a backslash.*give --dialect mysql"):
             filler("SELECT '{term}'", dialect)("a\\")  # type: ignore[arg-type]
     for place in ['"{term}"', "`a{term}`"]:
         with pytest.raises(QueryError, match="a term stands bare or in single quotes"):
@@ -95,7 +95,7 @@ def test_braces_that_are_meant_are_doubled_or_are_no_word() -> None:
         ('{"pth": "/{term}"}', "the template: `pth` is not known here; did you mean"),
         ('{"body": "{term}"}', "the template: it has no `path`"),
         ("/a b?q={term}", "the template: a space in the path"),
-        ("s?q={term}", "is no path, which begins with '/', no SQL statement and no object"),
+        ("s?q={term}", "is neither a path, which begins with '/', nor an SQL statement"),
     ],
 )
 def test_a_template_that_is_none_is_refused_with_the_reason(template: str, sentence: str) -> None:

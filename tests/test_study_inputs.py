@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from searchbench.cli import app
 from searchbench.errors import StudyError
 from searchbench.study import read_study
 from searchbench.study.inputs import LOOKED_AT, look
@@ -42,10 +43,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def looked(folder: Path, text: str) -> list[str]:
+def looked(folder: Path, text: str, *, alone: bool = False) -> list[str]:
     (folder / "study.toml").write_text(text)
     study = read_study(folder / "study.toml")
-    return look(study, make_plan(study))
+    return look(study, make_plan(study), alone=alone)
 
 
 def complaint(folder: Path, text: str) -> str:
@@ -160,3 +161,65 @@ def test_cells_that_are_not_separated_as_usual_are_said_unless_declared(folder: 
     said = looked(folder, text)
     assert said == ["s: cells are separated by ;, as seen from the first rows"]
     assert looked(folder, study('delimiter = ";"').replace("docs.csv", "s.csv")) == []
+
+
+def test_check_says_which_fields_and_types_were_guessed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (folder / "docs.csv").open("a") as file:
+        file.write("20,the lamp,one more,4\n")
+    (guess,) = looked(folder, study(), alone=True)
+    assert guess == (
+        "docs: fields as guessed from the first rows: title text, body text, price integer; the id "
+        "is the column id. Declare them in [corpus] to be sure (fields.NAME = TYPE)"
+    )
+    assert looked(folder, study(FIELDS), alone=True) == []
+    (folder / "docs.csv").write_text("code,name,empty\n7,red lamp,\n8,a blue lamp,\n")
+    (guess,) = looked(folder, study(), alone=True)
+    assert "code integer, name text; rows are numbered; empty is left out: no value" in guess
+    assert app(["check", str(folder / "study.toml")]) == 0
+    assert "fields as guessed" in capsys.readouterr().out
+
+
+OPERATORS = """red lamp
+"red lamp" -door
+lamp OR door
+wi-fi lamp - cheap
+(lamp door)
+LAMP OR DOOR
+lamp | door
+"""
+
+
+def test_queries_with_operators_are_counted_once_with_an_example(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "ops.txt").write_text(OPERATORS)
+    (told,) = looked(folder, study(FIELDS, file="ops.txt"), alone=True)
+    assert told.startswith("ops.txt: 4 of 7 queries have operators (quotes, minus, OR, parenthes")
+    assert 'taken as plain words, as in ops.txt:2: "red lamp" -door; ' in told
+    assert looked(folder, study(FIELDS, file="ops.txt")) == [], "a run says it of the whole file"
+    quick = ["--set", "load.seconds=0.1", "--set", "replicates=1", "--set", "load.warmup_s=0"]
+    argv = ["run", str(folder / "study.toml"), "--record", str(folder / "r"), "--no-report"]
+    assert app([*argv, *quick]) in (0, 1)
+    assert capsys.readouterr().err.count("have operators") == 1
+
+
+def test_a_phrase_in_quotes_is_no_operator_where_phrases_are_asked_for(folder: Path) -> None:
+    (folder / "ops.jsonl").write_text('{"text": "\\"red lamp\\"", "match": "phrase"}\n' * 2)
+    assert looked(folder, study(FIELDS, file="ops.jsonl"), alone=True) == []
+    (folder / "ops.jsonl").write_text('{"text": "\\"red lamp\\""}\n')
+    (told,) = looked(folder, study(FIELDS, file="ops.jsonl"), alone=True)
+    assert told.startswith("ops.jsonl: 1 of 1 query has operators")
+
+
+def test_only_the_first_lines_of_a_long_file_are_looked_at_for_operators(folder: Path) -> None:
+    (folder / "ops.txt").write_text("lamp -red\n" * (LOOKED_AT + 1))
+    (told,) = looked(folder, study(FIELDS, file="ops.txt"), alone=True)
+    assert told.startswith("ops.txt: 1,000 of the first 1,000 queries have operators")
+
+
+def test_a_file_of_ids_alone_is_no_corpus_to_search(folder: Path) -> None:
+    (folder / "docs.csv").write_text("id\n1\n2\n")
+    said = complaint(folder, study())
+    assert "docs.csv has no column but id, so its documents have no fields" in said

@@ -92,7 +92,7 @@ def linked(*sets: str, name: str = "spread") -> str:
          'has the level "a" twice'),
         (linked('"load.order" = "drawn"').replace("name", "nam"), "did you mean `name`?"),
         (linked('"load.order" = "drawn"').replace("\n]", "\n4]"), "levels of `spread` are tables"),
-        (linked('"load.order" = "drawn"', name="system"), "say another name"),
+        (linked('"load.order" = "drawn"', name="system"), "choose another name"),
         (linked('"load.order" = "drawn"', name='"load.order"'), "levels that are tables belong to"),
         ("[factors]\nspread = [1, 2]\n", "a name without a dot is for levels that are tables"),
         (linked('"load.order" = "drawn"') + '[[exclude]]\nwhen = { spread = "c" }\nreason = "r"',

@@ -99,8 +99,8 @@ def test_a_file_has_the_statements_too(tmp_path: Path) -> None:
         (FETCH.replace("{id}]", "{idd}]"), "12:7: line 1: {idd} is no column of the key"),
         (FETCH.replace("-- @each", "-- @eech"), "15:7: line 1: there is no mark @eech"),
         (FETCH + "[queries]\ndistinct = 3\n", "[operations] say what is asked"),
-        (FETCH + "[systems.sqlite]\n", "statements of SQL, and sqlite speaks frames"),
-        (FETCH + "[operations.f.methods.m]\n", "in `sql` or in a `file`, as in sql"),
+        (FETCH + "[systems.sqlite]\n", "no method is for sqlite: sqlite speaks frames, in which"),
+        (FETCH + "[operations.f.methods.m]\n", "in `sql`, `bql` or `http`, or in a `file`, as in"),
         (FETCH + '[factors]\n"operations.fetch.key" = ["id"]\n', "`key` of an operation cannot be"),
         (FETCH + '[factors]\n"operations.fitch.rows" = [1]\n', "there is no operation `fitch`"),
         ('[operations.f]\nrows = 3\n[operations.f.methods.m]\nsql = "SELECT 1"\n',
@@ -116,6 +116,69 @@ def test_a_file_has_the_statements_too(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_mistakes_are_complained_of_in_their_place(rest: str, said: str) -> None:
     complaints = wrong(rest)
+    assert any(said in each for each in complaints), complaints
+
+
+BOTH = """question = "?"
+[corpus]
+family = "cars"
+[systems.mariadb]
+[systems.sensei]
+columns = "plain"
+[operations.colors.methods.sql]
+sql = "SELECT color, COUNT(*) FROM car GROUP BY color"
+[operations.colors.methods.json]
+rows_at = "facets.color: value, count"
+http = '{"facets": {"color": {"max": 20}}}'
+[operations.colors.methods.bql]
+rows_at = "facets.color: value, count"
+bql = "SELECT color FROM car BROWSE BY color"
+"""
+
+
+def test_a_method_is_for_the_systems_that_are_asked_in_its_language(tmp_path: Path) -> None:
+    plan = make_plan(parse_study(BOTH, "study.toml", Path()))
+    asked = [(t.system, t.operation["method"], t.operation["language"]) for t in plan.treatments]
+    assert asked == [
+        ("mariadb", "sql", "sql"),
+        ("sensei", "json", "http"),
+        ("sensei", "bql", "bql"),
+    ]
+    assert plan.treatments[1].operation["rows_at"] == ["facets.color: value, count"]
+    # The ending of a file says its language.
+    (tmp_path / "x.bql").write_text("-- @rows hits: color\nSELECT color FROM car\n")
+    text = BOTH.replace('bql = "SELECT color FROM car BROWSE BY color"', 'file = "x.bql"')
+    found = make_plan(parse_study(text, "study.toml", tmp_path)).treatments[2].operation
+    assert (found["language"], found["file"]) == ("bql", "x.bql")
+
+
+JSON_METHOD = """rows_at = "facets.color: value, count"
+http = '{"facets": {"color": {"max": 20}}}'"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (JSON_METHOD, "rows_at = \"facets..color\"\nhttp = '{}'",
+         "10:11: 'facets..color' is no path to rows"),
+        (JSON_METHOD, 'http = "GET /x"',
+         "nothing says where the rows of its answer lie: give `rows_at`"),
+        ('sql = "S', 'rows_at = "a"\nsql = "S', "`rows_at` is of replies of JSON, and SQL"),
+        ('sql = "S', 'systems = "sensei"\nsql = "S',
+         "the method is sql, and sensei is asked in `http` or `bql`"),
+        ('bql = "', 'http = "{}"\nbql = "', "or in a `file`, not in bql and http"),
+        ('"max": 20}}}', '"max": 20}}', "11:8: line 1: the body is not JSON"),
+        ("[systems.sensei]\n", "[systems.groonga]\n[systems.sensei]\n",
+         "a body alone says nothing of where it goes: begin with the method and path"),
+        ("[systems.sensei]\n", "[systems.tantivy]\n[systems.sensei]\n",
+         "no method is for tantivy: tantivy speaks frames, in which there are no methods"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_methods_that_are_not_sql(old: str, new: str, said: str) -> None:
+    assert old in BOTH
+    with pytest.raises(StudyError) as found:
+        parse_study(BOTH.replace(old, new, 1), "study.toml", Path())
+    complaints = [str(c).removeprefix("study.toml:") for c in found.value.complaints]
     assert any(said in each for each in complaints), complaints
 
 

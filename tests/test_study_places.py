@@ -87,7 +87,7 @@ def factors(line: str) -> str:
         (PLACED.replace("256MB", "256"), "13:10: `memory` must be a size (as \"256MB\" or"),
         (PLACED.replace("256MB", "64k"), 'of at least 1MB, not "64k"'),
         (PLACED.replace("ext4", "etx4"), "(did you mean `ext4`?)"),
-        (PLACED.replace('filesystem = "ext4"', ""), "15:11: a storage has to be something: say"),
+        (PLACED.replace('filesystem = "ext4"', ""), "15:11: a storage needs a kind: say"),
         (PLACED + 'compression = "zstd"\n', "17:15: ext4 has no compression; btrfs and zfs have"),
         (PLACED.replace("ext4", "zfs") + 'compression = "lz4"\n', "17:15: zfs is made with "
          "zfs-fuse here, which lacks lz4"),
@@ -102,7 +102,7 @@ def factors(line: str) -> str:
         ('[places.small]\nstorage = "slow"\n', '13:11: there is no storage "slow" (there '
          "is no [storages.NAME] at all)"),
         (PLACED.replace("storage =", 'wal = "slow"\nstorage ='), "14:7: no system in the place "
-         "`small` can lay files of the kind `wal` apart (tantivy: data; sqlite: data)"),
+         "`small` can keep files of the kind `wal` apart (tantivy: data; sqlite: data)"),
         (PLACED.replace("memory", "cores = 0\nmemory"), "13:9: `cores` = 0 leaves nothing"),
         (PLACED.replace("memory", "cores = [1, 1]\nmemory"), "13:9: `cores` names a core twice"),
         (PLACED.replace("memory", "cpu_share = 1.5\nmemory"), "13:13: `cpu_share` must be a number "
@@ -136,7 +136,7 @@ def factors(line: str) -> str:
         ("[places.a]\n[places.b]\n[factors]\n" '"systems.*.place" = ["a", "a"]\n',
          '15:27: `systems.*.place` has the level "a" twice'),
         (factors('"load.kind" = ["closed"]') + '[[exclude]]\nwhen = { "places.small.memory" = '
-         '"1GB" }\nreason = "r"\n', "`places.small.memory` is no factor of this study"),
+         '"1GB" }\nreason = "r"\n', "`places.small.memory` is not a factor of this study"),
     ],
 )  # fmt: skip
 def test_mistakes_in_places_have_their_positions(lines: str, said: str, base: Path) -> None:

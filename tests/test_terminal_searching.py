@@ -110,12 +110,14 @@ def test_several_promises_and_blocks_take_more() -> None:
     assert Searching(plan("a", promises=2)).most_s() > 1.4 * once
 
 
-def test_the_outlook_of_a_search_is_a_range_and_its_line_says_at_most() -> None:
+def test_the_outlook_of_a_search_is_a_range_and_its_line_says_the_same(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     said = outlook(plan("a"))
-    assert said == "1 configuration, a search for 1 promise, mostly 2 min to 15 min, up to 27 min"
+    assert said == "1 configuration, a search for 1 promise, about 2 to 15 min, up to 27 min"
     terminal = Terminal(plan("a"))
     terminal.ends(None, LOOK, "")  # type: ignore[arg-type]  # the plan's trial is not looked at
-    assert terminal._left() == ", up to 26 min left"
+    assert capsys.readouterr().err.endswith(": done, about 2 to 15 min, up to 26 min left\n")
 
 
 def test_attached_subjects_take_turns_so_each_has_trials_left() -> None:

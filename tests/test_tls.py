@@ -393,7 +393,7 @@ def test_a_database_without_tls_says_so(tmp_path: Path, authority: Authority) ->
             "`insecure` is about TLS",
         ),
         ({"cert": "x.pem", "url": "https://127.0.0.1/"}, "`cert` goes with `key`"),
-        ({"ca": "x", "insecure": True, "url": "https://127.0.0.1/"}, "`insecure` takes any"),
+        ({"ca": "x", "insecure": True, "url": "https://127.0.0.1/"}, "`insecure` accepts any"),
         ({"header": ["nonsense"]}, "a header is written 'Name: value'"),
         (
             {"header": ["A: b"], "url": "mysql://127.0.0.1/", "requests": "q.sql"},

@@ -175,7 +175,7 @@ def test_a_warm_up_that_its_limit_ended_is_not_steady_unless_the_window_is_shown
     slowing = judged(tmp_path / "slowing", server=warming(lognormal(0.008), 0.3, 20.0),
                      seconds=6.0, extra=ended)  # fmt: skip
     (said,) = (f for f in slowing.findings if f.kind == "warm-up limit")
-    assert said.remedy.startswith("It becomes slower, which no warm-up mends")
+    assert said.remedy.startswith("It becomes slower, which no warm-up cures")
     assert (same.figures["steady_s"].value, same.figures["steady_requests"].value) == (0.0, 0.0)
 
 

@@ -33,13 +33,13 @@ def size_bytes(text: str) -> int:
     if found is None:
         if re.fullmatch(r"\d+(\.\d+)?", text.strip()):
             raise ValueError(f"it has no unit; {_EXIST}")
-        raise ValueError("it is no number with a unit")
+        raise ValueError("it is not a number with a unit")
     number, unit = found.groups()
     if unit.lower() not in _UNITS:
         raise ValueError(f"there is no unit {unit}; {_EXIST}")
     exact = Decimal(number) * _UNITS[unit.lower()]
     if exact != int(exact):
-        raise ValueError("that is no whole number of bytes")
+        raise ValueError("that is not a whole number of bytes")
     return int(exact)
 
 

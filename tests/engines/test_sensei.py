@@ -22,7 +22,7 @@ import pytest
 from engines import test_conformance as suite
 from engines.reference import Reference
 from searchbench import _core
-from searchbench.corpora.corpus import Document, Field, FieldType, Schema
+from searchbench.corpora.corpus import Document, Field, FieldType, Schema, Table
 from searchbench.engines import ENGINES, defaults
 from searchbench.engines.answer import Hits
 from searchbench.engines.engine import Level, Request
@@ -99,7 +99,8 @@ def test_every_lever_takes_and_answers_are_those_of_the_reference(
     with serving(ENGINE, params, suite.Shelf(), tmp_path) as (running, done):
         assert (done.documents, done.refused) == (300, 0)
         facts = ENGINE.facts(running.ask(ENGINE.facts_request()))
-        assert dict(facts.parameters) == {k: v for k, v in params.items() if k != "protocol"}
+        read = {k: v for k, v in params.items() if k not in ENGINE.can.unread}
+        assert dict(facts.parameters) == read
         assert (facts.version, facts.documents) == ("2.0.0", 300)
         assert len(facts.extra["segments_by_part"]) == params["parts"]
         suite.test_terms_find_the_same_documents_as_the_reference(running, reference, Mode.PREFIX)
@@ -553,3 +554,29 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     running = Deployment(ENGINE, levels(), tmp_path / "data", tmp_path / "run")
     with pytest.raises(LabError, match="exit code 2"), running:
         pass
+
+
+def test_plain_columns_are_as_a_person_declares_them_and_take_no_portable_query() -> None:
+    fields = (
+        Field("color", FieldType.KEYWORD),
+        Field("tags", FieldType.KEYWORDS),
+        Field("price", FieldType.FLOAT),
+        Field("new", FieldType.BOOLEAN),
+        Field("contents", FieldType.TEXT),
+    )
+    schema = Schema(fields, Table("car", (Field("id", FieldType.INTEGER),)))
+    params = levels(columns="plain")
+    declared = ENGINE.service(params, schema).files["sensei/schema.xml"]
+    assert '<column name="id" type="long" />' in declared
+    assert '<facet name="price" type="range" />' in declared
+    assert '<facet name="contents"' not in declared
+    values = {"color": "red", "tags": ["a,b", "c"], "price": 2.5, "new": True, "contents": "x y"}
+    (exchange,) = ENGINE.batch([Document("17", values)], 4, schema, params).exchanges
+    event = orjson.loads(exchange.partition(b"\r\n\r\n")[2])
+    del event["src_data"]
+    assert event == {
+        "uid": 17, "id": 17, "color": "red", "tags": "a\\,b,c", "price": 2.5, "new": "true",
+        "contents": "x y",
+    }  # fmt: skip
+    with pytest.raises(Unsupported, match="cannot be asked portable queries of plain columns"):
+        ENGINE.compile(FOX, schema, params)

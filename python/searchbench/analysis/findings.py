@@ -70,7 +70,7 @@ def of_trials(
             yield _warning(
                 "too few replicates",
                 f"{valid} valid of {treatment.label}",
-                "With fewer than two valid trials it is unknown how sure its figures are.",
+                "With fewer than two valid trials it is unknown how certain its figures are.",
                 "More replicates; five resolve most differences above the noise floor.",
             )
     for label, number in answers.unstable():
@@ -95,7 +95,7 @@ def incomplete(record: Record) -> Iterator[Finding]:
             f"{cut[-1].label} after {elapsed_s:.1f} s; {there} of {planned} steps",
             "So many requests broke a promise that the run was ended there, as asked for. What was "
             "in flight counts as unfinished.",
-            "Leave the abort out to drive every step to its end.",
+            "Leave out `abort` to drive every step to its end.",
         )
     elif there < planned:
         yield _warning(
@@ -125,8 +125,8 @@ def disagreeing(agreed: Sequence[Agreement]) -> Iterator[Finding]:
                 f"{pair.empty} of {pair.agreeing} queries of {both}",
                 "Neither of the two finds anything on these of the queries on which they agree; "
                 "that they agree there says little, and such queries are cheap.",
-                "Ask for terms that the corpus has, and see that the index is filled and that its "
-                "fields are those searched.",
+                "Ask for terms that the corpus has, and check that the index is filled and that "
+                "its fields are those searched.",
             )
 
 

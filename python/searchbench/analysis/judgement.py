@@ -269,7 +269,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One query that two systems answer differently, with the cause if it is known."""
+    """One query that two systems answer differently, with the cause if it is known.
+
+    ``titles``: of the documents listed, by id, as far as the record has them.
+    """
 
     query: int
     text: str
@@ -278,6 +281,7 @@ class Difference:
     total_b: int | None
     hits_a: tuple[tuple[str, float | None], ...]
     hits_b: tuple[tuple[str, float | None], ...]
+    titles: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ _OF_SEARCH: Mapping[str, str] = {
     "partial results": "Raise its own time limit.",
     "other answers under load": "Raise its limits.",
     "stalls": "See the server's log at that time: a collector, a merge, something loaded. Longer "
-    "trials (more effort) tell how often that happens.",
+    "trials (more effort) show how often that happens.",
     "never steady": f"{_LONGER}.",
     "warm-up not reached": f"{_LONGER}, or ask the server for a while before.",
     "warm-up limit": f"{_LONGER}, or draw fewer distinct queries.",
@@ -38,8 +38,8 @@ _OF_SEARCH: Mapping[str, str] = {
     "what else uses the disks.",
     "reads from disk": "Ask the server for a while before, or give it more memory, unless a cold "
     "system is what is measured.",
-    "major faults": "Ask the server for a while before, give the machine more memory, and see that "
-    "it does not swap.",
+    "major faults": "Ask the server for a while before, give the machine more memory, and make "
+    "sure that it does not swap.",
 }
 # As `searchbench load` has it, and the key of a study.
 _KEYS: Mapping[str, str] = {

@@ -29,8 +29,8 @@ def words(metric: str) -> str:
 
 
 def amount(figure: Estimate) -> str:
-    """A figure with its unit and interval; times in milliseconds, from 10 s on in seconds."""
-    by, unit = (1e3, "ms") if figure.unit == "s" and figure.value < 10 else (1.0, figure.unit)
+    """A figure with its unit and interval; times below a second in milliseconds."""
+    by, unit = (1e3, "ms") if figure.unit == "s" and figure.value < 1 else (1.0, figure.unit)
     said = f"{digits(figure.value * by)} {unit}".replace("queries/s", "queries per second")
     return said + _between(figure.interval, by)
 

@@ -37,11 +37,11 @@ Exit codes:
        system failed.
        compare: a loss is resolved and beyond the threshold, or something is
        lost altogether.
-       engines install: an engine is still not here.
-       queries extract: there was no term that could be written.
-       logs: no entry that was read is a search.
-  2    A mistake in what was given, or something is missing; nothing to compare.
-  3    run, load, drnbench: no promise is broken, and of one it cannot be told
+       engines install: an engine is still missing.
+       queries extract: no term could be written.
+       logs: no search was found.
+  2    A mistake in the input, something missing, or nothing to compare.
+  3    run, load, drnbench: no promise is broken, but for one it cannot be told
        whether it is kept.
   130  Interrupted.
 """

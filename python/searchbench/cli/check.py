@@ -9,11 +9,12 @@ from searchbench.cli.flags import Json, Only, Sets
 
 
 def check(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = False) -> int:
-    """Find every mistake in a study file: line, column, what was expected, the nearest name.
+    """Find every mistake in a study file, with its position and the remedy.
 
     Also reads the headers, first rows and first lines of the documents and queries that the study
-    names, says where a few values decide the type of a column, and names each system that is not on
-    this machine: `run` refuses the study until it is. That alone is no mistake, and exits with 0.
+    names. Says which fields and types it guessed, where a few values decide the type of a column,
+    and which queries have operators that are taken as words. Names each system that is not on this
+    machine: `run` refuses a study with such a system, but `check` does not count it as a mistake.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ def check(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = 
     try:
         read = read_changed(study, sets or (), only or ())
         plan = make_plan(read)
-        told = look(read, plan)
+        told = look(read, plan, alone=True)
     except StudyError as error:
         if not as_json:
             raise

@@ -35,10 +35,10 @@ def collect(
     config
         The configuration. docs/COLLECT.md has its keys.
     port
-        The port to listen at, in place of the configuration's; 0 is any free one.
+        The port to listen at, instead of the configuration's; 0: any free one.
     host
-        The address to listen at, in place of the configuration's. Without either it is 127.0.0.1:
-        this machine alone.
+        The address to listen at, instead of the configuration's. If neither names one, it is
+        127.0.0.1: this machine only.
     """
     import signal
 
@@ -57,10 +57,10 @@ def collect(
 @app.command
 @flowing
 def check(config: Path, *, as_json: Json = False) -> int:
-    """Find every mistake in a configuration: line, key, and what to write.
+    """Find every mistake in a configuration, with its line, its key and what to write instead.
 
-    Says too what has no effect here, or does something else than one might think; that is no
-    mistake, and exits with 0.
+    Also names keys that have no effect here, or another effect than one might expect. These are not
+    mistakes, and do not affect the exit code.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def cat(
 ) -> int:
     """Send standard input to a category: each line, with its newline, is a message.
 
-    Where the server answers TRY_LATER the same lines are sent again.
+    If the server answers TRY_LATER, the same lines are sent again.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def cat(
     whole
         Send all of the input as one message, as scribe_cat does.
     patience
-        Give up where the server has said TRY_LATER to the same lines for so many seconds.
+        Give up if the server has answered TRY_LATER to the same lines for this many seconds.
     """
     from searchbench import _core
     from searchbench.errors import CollectError

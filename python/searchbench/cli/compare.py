@@ -26,17 +26,17 @@ def compare(
     out: Path | None = None,
     as_json: Json = False,
 ) -> int:
-    """Compare two records: did a change alter speed or results?
+    """Compare two records: did a change affect speed or results?
 
-    Two records alone are two runs. They can show that these two differ, but not that B is faster or
+    Two records are two runs. They can show that these runs differ, but not that B is faster or
     slower: that takes further runs of the same thing (--same).
 
     Exits with 1 if B is worse than A by more than the threshold and by more than the known noise:
     with --same the noise between runs, else only that within these two. Also exits with 1 if B has
-    no valid trial of a treatment of which A has some, or does not answer well at a load of a
-    sweep, or at a rate of a capacity search, at which A does. Exits with 2 if nothing could be
-    compared, as the records have nothing in common or too few valid trials, or are one and the
-    same. Results that changed do not alter the status; they are findings, and in the JSON.
+    no valid trial of a treatment of which A has some, or if B fails at a load of a sweep, or at a
+    rate of a capacity search, that A answered. Exits with 2 if nothing could be compared: the
+    records have nothing in common, have too few valid trials, or are one and the same. Changed
+    results do not affect the status; they are findings, and are in the JSON.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def make(
     seed: int = 1,
     as_json: Json = False,
 ) -> int:
-    """Write a corpus: Debian's package descriptions, or what is generated.
+    """Write a corpus: Debian's package descriptions, or generated documents.
 
     Parameters
     ----------
@@ -69,13 +69,13 @@ def make(
         The file to write, by its ending .jsonl, .csv, .tsv or .parquet; a further ending such as
         .gz or .zst compresses it.
     documents
-        How many documents, of generated text.
+        How many documents of generated text.
     triples
-        How many triples, of articles and their categories.
+        How many triples of articles and their categories.
     rows
-        How many rows, of a table.
+        How many rows of a table.
     repeat
-        How many times the 15,000 cars are written, their ids going on; 200 are 3,000,000.
+        How many times the 15,000 cars are written, with continuing ids; 200 times are 3,000,000.
     seed
         The same seed gives the same documents.
     as_json

@@ -78,11 +78,11 @@ def drnbench(
     default_method
         The method of patterns that name none; GET by default.
     default_timeout
-        Seconds after which a request without an answer is given up.
+        Seconds after which a request without an answer counts as a timeout.
     output_path
         Where the CSV is written.
     warmup
-        Seconds of warm-up before each step, which are not measured; drnbench has none.
+        Seconds of warm-up before each step, not measured; drnbench has none.
     name
         The system's name on the page.
     remote

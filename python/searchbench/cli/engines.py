@@ -20,7 +20,7 @@ _LEVER = ("name", "kind", "default", "choices", "minimum", "maximum", "index", "
 
 app = App(
     name="engines",
-    help="List the engines: which are here, in which version, and how to get the others.",
+    help="List the engines: which are installed, in which version, and how to get the others.",
     help_format="plaintext",
 )
 
@@ -39,7 +39,7 @@ def install(
     names
         The engines, as `searchbench engines` lists them.
     all
-        Install every engine that a registry has and that is not here.
+        Install every engine that a registry has and that is not installed yet.
     for_tests
         Say what could not be got and go on: the tests say what they miss.
     """
@@ -53,7 +53,7 @@ def install(
         known = [e for e in ENGINES.values() if e.can.packages or e.can.artifacts]
         wanted += [e for e in known if e not in wanted and getting.missing(e)]
     elif not names:
-        raise SearchbenchError("name the engines to install, or say --all")
+        raise SearchbenchError("name the engines to install, or give --all")
     if for_tests:
         try:
             getting.install_for_tests(out.say)
@@ -85,9 +85,10 @@ def engines(*names: str, start: Flag = False, levers: bool = False, as_json: Jso
     Parameters
     ----------
     names
-        Say all about these engines; by default, list every engine on one line.
+        Describe these engines in full; by default, list every engine on one line.
     start
-        Start each one in turn and ask for its version. What does not start counts as not here.
+        Start each engine in turn and ask for its version. One that does not start counts as not
+        installed.
     levers
         Also list every parameter. Any of them may be a factor of a study.
     as_json

@@ -60,38 +60,40 @@ def load(
 
     What is on record is not measured again. To measure it again, name another --record.
 
-    Exits with 1 if a step could not be driven, a server stopped answering or answered not one
-    request of a step well, or a promise of --slo is broken; else with 3 if it cannot be told
-    whether a promise is kept. That a step is void does not alter the status.
+    Exits with 1 if a step could not be driven, if a server stopped answering or answered no request
+    of a step well, or if a promise of --slo is broken; otherwise with 3 if it cannot be told
+    whether a promise is kept. Void steps do not affect the status.
 
     Parameters
     ----------
     targets
         Where to send the load: http://127.0.0.1:10041, https://, mysql://, postgres://,
         sphinxql://, sphinx://; over TLS mysql+tls:// and so on. Separate several systems by spaces,
-        and several addresses of one system by commas. A name may stand before: new=http://...
+        and several addresses of one system by commas. Put a name before it with =, as in
+        new=http://...
     requests
         What to send: a file of paths, of JSON (drnbench's forms too), of SQL statements, or a
         production log.
     form
-        The form of the file, where its name and content do not show it: paths, json, jsonl, sql,
+        The form of the file, if its name and content do not show it: paths, json, jsonl, sql,
         access, groonga, sphinxql, mysql.
     clients
-        A closed loop of so many clients. For steps: 1:20:2 (from, to, by), or 1,2,4,8.
+        A closed loop with this many clients. For several steps: 1:20:2 (from, to, by), or 1,2,4,8.
     rate
-        An open loop of so many requests a second. For steps, as with clients.
+        An open loop of this many requests a second; several steps as with --clients.
     replay
         Replay the log at this multiple of its own speed: 1 sends requests at the log's own times.
     find_capacity
         Search for the greatest rate that keeps the promise of --slo.
     slo
-        A promise: 'p99 < 50ms, errors < 0.1%'. Each step is held to it, or --find-capacity searches
-        by it. May be given several times.
+        A promise, such as 'p99 < 50ms, errors < 0.1%'. Each step is held to it; with
+        --find-capacity, the greatest rate that keeps it is searched for. May be given several
+        times.
     abort
         End the run as soon as a step has surely broken a promise.
     effort
         With --find-capacity: multiplies the length of the trials. Below 0.3 the answer is rough:
-        its interval holds the truth in fewer than 95 % of cases, and it does not say 95 %.
+        its interval contains the truth in fewer than 95 % of cases, and it does not claim 95 %.
     seconds
         Length of the measured window of each step; 10 by default. A replay lasts as long as its
         log.
@@ -106,23 +108,23 @@ def load(
     arrivals
         Open loop: poisson (independent users) or constant (a metronome).
     connections
-        Open loop: how many connections there are; 256 by default. A request that finds none free
-        waits, and the wait is shown as backlog.
+        Open loop: the number of connections; 256 by default. A request that finds none free waits,
+        and the wait is shown as backlog.
     order
         The order of the requests: stretches (10 lines in a row, then 10 from elsewhere in the log;
-        the default), logged (from a line on that the seed draws; the default of a replay),
-        shuffled, or drawn (at random).
+        the default), logged (in the log's order, from a line that the seed draws; the default of a
+        replay), shuffled, or drawn (at random).
     spread
         Several addresses of a system: keep (each client keeps to one) or round (requests go round
         all of them).
     timeout
-        Seconds after which a request without an answer is given up.
+        Seconds after which a request without an answer counts as a timeout.
     cache_hit
         Draw the requests so that the server's cache answers this share of them (0 to 1).
     cache_entries
-        How many answers that cache holds, where the server does not report it.
+        How many answers that cache holds, if the server does not report it.
     cache_law
-        The popularity of the requests: uniform, zipf, or zipf:0.8 for another exponent than 1.
+        The popularity of the requests: uniform, zipf, or zipf:0.8 for an exponent other than 1.
     engine
         The system's engine, if it is not recognised; none: do not decode its replies.
     study
@@ -135,9 +137,10 @@ def load(
     machines
         Send the load from these machines, reached over ssh: HOST,HOST (localhost is this one).
     ssh
-        How they are reached: 'ssh -p 2222 -i key'.
+        How these machines are reached, as in 'ssh -p 2222 -i key'.
     client_command
-        The command that starts the client on them, if it is not on the path of their shell.
+        The command that starts the client on these machines, if it is not on the path of their
+        shell.
     idle
         How the measuring loop waits: block (sleeps), spin (keeps its core busy), or hybrid (sleeps,
         and spins shortly before something is due).
@@ -148,12 +151,12 @@ def load(
     seed
         Seed of everything that is random.
     remote
-        Allow addresses that are not this machine's loopback: those servers are yours to load.
+        Allow addresses of other machines. Make sure that you may put load on them.
     prometheus
         Serve rate, outcomes, times and lateness for Prometheus at this port of loopback while it
         runs; 0 for any port.
     ca
-        TLS: certificates (PEM) to trust in place of the system's authorities.
+        TLS: certificates (PEM) to trust instead of the system's authorities.
     insecure
         TLS: accept any certificate; the report says so.
     cert
@@ -164,8 +167,8 @@ def load(
         TLS: the name that the server's certificate is for, if it is not the host of the address.
     header
         A header of every request, 'Name: value'; may be given several times. '${NAME}' takes a
-        value from the environment. The record has the header's name, and its value only if that is
-        known to be no secret.
+        value from the environment. The record keeps the header's name, and its value only if it is
+        known not to be secret.
     compressed
         Ask for replies in gzip; bytes then counts the compressed bytes.
     record

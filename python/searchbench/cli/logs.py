@@ -14,13 +14,17 @@ from searchbench.cli.flags import Json, Texts, flowing
 if TYPE_CHECKING:
     from searchbench.logs.counts import Options
 
-app = App(name="logs", help="What production's query logs say.", help_format="plaintext")
+app = App(
+    name="logs",
+    help="Report what production's query logs contain: times, classes, repetition, errors.",
+    help_format="plaintext",
+)
 
 
 @app.default
 @flowing
 def logs(
-    *files: Path,
+    *files: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     record: Path | None = None,
     page: Path | None = None,
     zone: str = "",
@@ -46,27 +50,27 @@ def logs(
         Logs, or folders with logs.
     record
         Keep the counts in this folder. The next time, only what is new in the files is read and
-        added: the answer is the same as of everything at once.
+        added: the answer is the same as if everything were read at once.
     page
         Write the page to this file; with --record it is written there by default.
     zone
-        The time zone of logs that do not name theirs, as Europe/Paris. Without it their times are
-        shown as written.
+        The time zone of logs that do not name theirs, such as Europe/Paris. Without it their times
+        are shown as written.
     log_format
-        The format of all files, where their content does not tell it.
+        The format of all files, if it cannot be recognized from their content.
     line
         A format string: {time} {server} "{text}" {status} {_} {duration:ms}. Fields: time,
-        duration, text, request, index, class, hits, status, user, server; {_} is passed over.
+        duration, text, request, index, class, hits, status, user, server; {_} is skipped.
     column
         What a column of JSON lines, LTSV or CSV is: NAME=ROLE or NAME=ROLE:UNIT, as in
         elapsed=duration:ms. May be given several times.
     parameter
-        A parameter of a path that holds what is searched for; q, query and others by default. May
-        be given several times.
+        A parameter of a path that holds the words searched for; q, query and others by default.
+        May be given several times.
     unit
         The unit of durations without a point in access logs: s, ms or us (Apache's %D; default).
     server
-        What the server is called; the file or its folder by default.
+        The name of the server; the file or its folder by default.
     sizes
         The sizes of indexes: a folder of Sphinx's index files, or a file with a NAME and BYTES on
         each line.
@@ -78,6 +82,7 @@ def logs(
         Print JSON.
     """
     from searchbench.analysis.logs.judge import judge_log
+    from searchbench.errors import SearchbenchError
     from searchbench.logs import record as records
     from searchbench.logs.counts import PARAMETERS, Options, count
     from searchbench.logs.sizes import sizes_of
@@ -85,6 +90,12 @@ def logs(
     from searchbench.terminal import logs as shown
     from searchbench.terminal import out
 
+    # "-" is a file; whatever else begins so was meant as an option.
+    if wrong := next((str(f) for f in files if str(f)[0] == "-" != str(f)), None):
+        raise SearchbenchError(
+            f"there is no option {wrong}; see `searchbench logs --help` (a file of that name is "
+            f"./{wrong})"
+        )
     options = Options(
         zone=zone,
         format=log_format,
@@ -139,10 +150,11 @@ def generate(
     start: str = "2008-07-01",
     rate: float = 10.0,
 ) -> int:
-    """Write a plain log of Sphinx with the marginals that were published for 453 million queries.
+    """Write a log in Sphinx's plain format with the properties published for 453 million queries.
 
     60 % of the times are within 0.01 s, 80 % within 0.1 s and 99 % within 0.5 s, in three bands;
-    few words are fastest, 6 to 50 slowest. What was not published is ours (docs/LOGS.md).
+    few words are fastest, 6 to 50 slowest. The rest was not published, and is our choice
+    (docs/LOGS.md).
 
     Parameters
     ----------
@@ -151,11 +163,11 @@ def generate(
     lines
         How many lines.
     server
-        The number of the server: another draws other lines.
+        The number of the server; each number gives other lines.
     indexes
         How many indexes.
     distinct
-        Among how many distinct queries is drawn.
+        The number of distinct queries to draw from.
     seed
         The same seed gives the same log.
     start

@@ -10,7 +10,7 @@ from searchbench.cli.flags import Json, flowing
 
 app = App(
     name="places",
-    help="List what a place of a study can be on this machine, and what is missing for the rest.",
+    help="List which levers of places this machine has, and what is missing for the others.",
     help_format="plaintext",
 )
 
@@ -18,12 +18,13 @@ app = App(
 @app.command
 @flowing
 def clean(*, as_json: Json = False) -> int:
-    """Undo what killed runs have left: mounts, loop devices, pools, control groups, namespaces.
+    """Remove what killed runs left: mounts, loop devices, pools, control groups, namespaces.
 
-    Only what they wrote down before they made it, and only where it is still that. What a run that
-    lives has made is not touched. Every run begins with this.
+    Removes only what those runs wrote down before they made it, and only if it has not become
+    something else. Whatever a living run has made is left alone. Every run begins with this
+    clean-up.
 
-    Exits with 1 if something could not be undone.
+    Exits with 1 if something could not be removed.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def clean(*, as_json: Json = False) -> int:
 @app.default
 @flowing
 def places(*, as_json: Json = False) -> int:
-    """List what a place of a study can be on this machine, and what is missing for the rest.
+    """List which levers of places this machine has, and what is missing for the others.
 
     Parameters
     ----------

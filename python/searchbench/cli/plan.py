@@ -42,7 +42,7 @@ def plan(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = F
 
     read = read_changed(study, sets or (), only or ())
     made = make_plan(read)
-    told = look(read, made)
+    told = look(read, made, alone=True)
     if as_json:
         out.as_json(msgspec.to_builtins(made))
         return 0

@@ -80,7 +80,7 @@ def make(
     seed: int = 1,
     as_json: Json = False,
 ) -> int:
-    """Sample queries from documents, so that each matches some, and write them as JSON lines.
+    """Sample queries from documents, each of which matches some, and write them as JSON lines.
 
     Parameters
     ----------
@@ -173,13 +173,13 @@ def extract(
     words
         Write single words in lower case, as a search system would split them.
     sanitize
-        Replace ':' and ';', which mean something in a query, by spaces.
+        Replace ':' and ';', which have a meaning in a query, by spaces.
     escape
         Percent-encode the terms for a URL.
     distinct
         Write each term only once.
     limit
-        Write no more than so many terms.
+        Write at most this many terms.
     template
         Write requests instead: a path, an SQL statement or a JSON object, with {term} where the
         term goes.
@@ -273,7 +273,7 @@ def _of_documents(place: Path, field: str | None) -> Iterator[object]:
         field = texts[0] if len(texts) == 1 else None
     names = [f.name for f in corpus.schema.fields]
     if field not in (*names, "id"):
-        what = "say which with --field" if field is None else f"there is no field {field!r}"
+        what = "name one with --field" if field is None else f"there is no field {field!r}"
         raise QueryError(f"{place}: {what}; there are: id, {', '.join(names)}")
     for document in corpus.documents():
         yield document.id if field == "id" else document.values.get(field)

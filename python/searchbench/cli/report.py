@@ -19,8 +19,8 @@ def report(
     out
         Where to write; the folder report inside the record by default.
     machine
-        Print instead what the machine did while this trial went on (its id, as in b01-t02), second
-        by second through all phases, as `sar` does.
+        Instead, print what the machine did during this trial (its id, as in b01-t02), second by
+        second through all phases, as `sar` does.
     as_json
         Print the judgement as JSON and write nothing.
     """

@@ -22,12 +22,12 @@ def run(
 ) -> int:
     """Measure a study and write its report. Ctrl-C is safe; the same command continues.
 
-    What is on record is not measured again. To measure it again, name another --record.
-    If the reader of its output leaves, as `head` does, it still runs to its end and reports.
+    What is on record is not measured again. To measure it again, name another --record. If the
+    reader of its output goes away, as `head` does, the run still goes on to its end and reports.
 
     Exits with 1 if a trial failed, if a study of trials has no valid one, if a server of a sweep or
     capacity search stopped answering or answered nothing well, or if a promise of a sweep is
-    broken; else with 3 if it cannot be told whether a promise is kept.
+    broken; otherwise with 3 if it cannot be told whether a promise is kept.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def run(
         Keep one level of a factor: FACTOR=LEVEL, as in system=NAME or load.clients=4. Give it
         several times to keep several levels.
     quick
-        Take a first look, which takes a minute or two: fewer blocks, shorter windows, fewer
-        documents and queries. It decides nothing, and all that is printed and written says so.
+        Take only a first look, in a minute or two: fewer blocks, shorter windows, fewer documents
+        and queries. It decides nothing, and everything it prints and writes says so.
     record
         The folder of the record; by default records/NAME, with the changes of --set and --only in
         its name.

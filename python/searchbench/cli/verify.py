@@ -45,7 +45,7 @@ def verify(
         several times to keep several levels.
     record
         Keep the answers in this new folder, as a record without times, which `searchbench report`
-        reads. By default they are thrown away.
+        reads. By default they are not kept.
     work
         Where indexes are built; the temporary directory by default.
     as_json
@@ -131,6 +131,7 @@ def _shares(found: Sequence[Agreement]) -> None:
 def _examples(found: Sequence[Agreement], required: str | None) -> None:
     """Queries that differ; of many pairs, those that differ in what the study requires first."""
     from searchbench.terminal import out
+    from searchbench.terminal.differences import difference
 
     def worst(agreement: Agreement) -> float:
         return _least(agreement, required) if required else 1.0
@@ -138,11 +139,9 @@ def _examples(found: Sequence[Agreement], required: str | None) -> None:
     differing = sorted((a for a in found if a.examples), key=worst)
     for agreement in differing[:_PAIRS]:
         out.say(f"\n{agreement.label_a} / {agreement.label_b}, for example")
-        for difference in agreement.examples[:5]:
-            out.say(
-                f"  {difference.text}: {difference.cause}; totals {difference.total_a} "
-                f"and {difference.total_b}"
-            )
+        for example in agreement.examples[:5]:
+            for line in difference(example, agreement.label_a, agreement.label_b):
+                out.say(line)
     if len(differing) > _PAIRS:
         out.say(
             f"\n{len(differing) - _PAIRS} more pairs have queries that differ: see --json, or keep "

@@ -23,7 +23,7 @@ def wire_operation(study: Path, method: str, given: Mapping[str, str], *, as_jso
 
     if strange := set(given) - {"rows", "system"}:
         raise SearchbenchError(
-            f"--set.{min(strange)} says nothing here; say --set.rows, --set.system"
+            f"--set.{min(strange)} has no effect here; give --set.rows, --set.system"
         )
     rows = given.get("rows", str(_ROWS))
     if not rows.isdigit() or rows == "0":
@@ -43,7 +43,7 @@ def wire_operation(study: Path, method: str, given: Mapping[str, str], *, as_jso
             }
         )
         return 0
-    out.say(f"{found.system} {found.version}: {found.method}, {found.rows} rows asked for")
+    out.say(f"{found.system} {found.version}: {found.method}, {_rows(found.rows)} asked for")
     counts: dict[str, int] = {}
     for when, sent in found.sent:
         counts[when] = counts.get(when, 0) + 1
@@ -58,7 +58,11 @@ def wire_operation(study: Path, method: str, given: Mapping[str, str], *, as_jso
     if found.error:
         out.say(f"\nwhich means: {found.error}")
         return 1
-    out.say(f"\nwhich means: {len(found.lines)} rows")
+    out.say(f"\nwhich means: {_rows(len(found.lines))}")
     for line in found.lines[:_SHOWN]:
         out.say(f"  {line}")
     return 0
+
+
+def _rows(n: int) -> str:
+    return f"{n} row{'' if n == 1 else 's'}"

@@ -57,7 +57,7 @@ _SIZES = (
         "number",
         1,
         "The size as one number, for a factor: below 1 every 1/scale-th document, above 1 all "
-        "documents so many times; a whole number n, or 1/n.",
+        "documents that many times; a whole number n, or 1/n.",
         above=0,
         maximum=1_000_000,
     ),
@@ -338,7 +338,7 @@ def _wrong_table(family: str, spec: Mapping[str, object]) -> list[tuple[str, str
         times = scale_of(spec)[0]
     if family == "table" and times > 1:
         by = "scale" if "scale" in spec else "duplicate"
-        return [(by, "a table has each key once, so it cannot be repeated; say more `rows`")]
+        return [(by, "a table has each key once, so it cannot be repeated; set more `rows`")]
     try:
         _open(family, unscaled({k: v for k, v in spec.items() if k != "family"}), Path())
     except CorpusError as error:

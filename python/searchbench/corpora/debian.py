@@ -65,7 +65,7 @@ class ListsCorpus:
         indexes = _named(self.lists, "_Packages")
         if not indexes:
             raise CorpusError(
-                f"{self.lists} has no Packages lists; it is no folder of apt's lists."
+                f"{self.lists} has no Packages lists; it is not a folder of apt's lists."
             )
         newest: dict[str, Stanza] = {}
         for path in indexes:

@@ -35,8 +35,8 @@ def detected(file: str, lines: Iterable[str], usual: str, quote: str) -> str:
     if len(best) > 1:
         either = " or ".join(NAMES[each] for each in best)
         raise CorpusError(
-            f"{file}:1: its cells may be separated by {either}, and the first rows fit both; say "
-            "which with `delimiter`.",
+            f"{file}:1: its cells may be separated by {either}, and the first rows fit both; "
+            "name one with `delimiter`.",
             at=("files",),
         )
     return best[0] if best else usual

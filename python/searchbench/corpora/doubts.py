@@ -99,7 +99,7 @@ def doubts(
         at, first = there[odd[0]]
         sentences[name] = (
             f"{at}: {show(first)}{makes} `{column}` {became}, while {len(there) - len(odd):,} of "
-            f"its first {len(there):,} values are {usual}. Mend {them}, or declare the type of "
+            f"its first {len(there):,} values are {usual}. Correct {them}, or declare the type of "
             f"`{column}`."
         )
     declaring = "\n".join(_declaring(types, sentences)) if sentences else ""
@@ -141,8 +141,8 @@ def _declaring(
 ) -> Iterator[str]:
     """Lines that can be put into [corpus]: every field, since only those declared are read."""
     yield (
-        "A missing value is an empty cell, in JSON null. Fields are declared in [corpus], all that "
-        "are wanted; as they seem to be meant:"
+        "A missing value is an empty cell, or null in JSON. Declare in [corpus] all fields that "
+        "are wanted; they seem to be meant as:"
     )
     listed = types if len(types) <= _LISTED else {name: types[name] for name in doubted}
     for name, (column, kind) in listed.items():

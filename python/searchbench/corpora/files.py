@@ -239,12 +239,12 @@ def open_files(
             doubted = doubts(sample, places, inference, id_column)
             if not sample:
                 raise CorpusError(
-                    f"None of the first {len(unread):,} rows can be read: {unread[0]}; mend them, "
-                    "or say how cells are written (`delimiter`, `quote`)."
+                    f"None of the first {len(unread):,} rows can be read: {unread[0]}; correct "
+                    "them, or give the form of the cells (`delimiter`, `quote`)."
                     if unread
                     else f"{first} has no rows."
                 )
-            if not schema.fields:
+            if not schema.fields and names != (id_column,):  # of ids alone: see insist_on_fields
                 why = f"\n{doubted}" if doubted else ""
                 raise CorpusError(
                     f"No field could be guessed from the first {len(sample)} rows of {first}; "
@@ -264,6 +264,15 @@ def open_files(
     return FileCorpus(name, schema, tuple(sources), *reading)
 
 
+def insist_on_fields(corpus: object) -> None:
+    """CorpusError where a file has a column of ids and no other, and documents are wanted."""
+    if isinstance(corpus, FileCorpus) and not corpus.schema.fields:
+        raise CorpusError(
+            f"{corpus.sources[0].path} has no column but {corpus.id_column}, so its documents have "
+            "no fields. Ids alone are enough for operations on an attached database only."
+        )
+
+
 def refuse(intake: Intake, file: str, line: int, reason: str) -> None:
     """Count a row that is not taken, and keep the first few."""
     intake.refused += 1
@@ -276,7 +285,7 @@ def _refusal(intake: Intake) -> str:
     shown = "\n".join(f"  {each}" for each in intake.first)
     return (
         f"{intake.refused} of {intake.rows} rows do not fit the schema; "
-        f'mend them, or leave them out with bad_rows = "skip":\n{shown}'
+        f'correct them, or leave them out with bad_rows = "skip":\n{shown}'
         + (f"\n  and {more} more" if more else "")
     )
 
@@ -320,7 +329,7 @@ def _format_of_all(sources: Sequence[Source], asked: Format | Literal["auto"]) -
         raise CorpusError(
             "The files of a corpus have one format, and these have several: "
             + ", ".join(sorted(str(each or "unknown") for each in formats))
-            + "; say which with `format`."
+            + "; name it with `format`."
         )
     (found,) = formats
     if found is None:

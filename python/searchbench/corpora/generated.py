@@ -246,6 +246,6 @@ def open_generated(
     if needed > LARGEST:
         raise CorpusError(
             f"This corpus would have {needed:,.0f} distinct words, and {LARGEST:,} can be spelt; "
-            "take a smaller heaps_beta, or fewer documents."
+            "use a smaller heaps_beta, or fewer documents."
         )
     return corpus

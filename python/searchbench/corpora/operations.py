@@ -57,7 +57,7 @@ def duplicated(corpus: Corpus, k: int) -> Corpus:
             if _COPY.search(document.id):
                 raise CorpusError(
                     f"{corpus.name} cannot be duplicated: the id {document.id!r} ends like "
-                    "a copy's (#2), so that ids could be there twice; give it another id, or "
+                    "a copy's (#2), so that ids could occur twice; give it another id, or "
                     "duplicate once with a larger number."
                 )
             yield document

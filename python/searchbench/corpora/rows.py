@@ -165,7 +165,7 @@ def _unreadable(path: Path, error: Exception) -> CorpusError:
         return CorpusError(f"{path} cannot be read: {error.strerror}.")
     return CorpusError(
         f"{path} cannot be read: {error}; it may be damaged, or cut short, "
-        "or its name says another compression than it has."
+        "or its name does not match its compression."
     )
 
 
@@ -224,7 +224,7 @@ def _header(path: Path, reader: Any) -> tuple[str, ...]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise CorpusError(
-            f"{path}:1: the column {twice[0]!r} is there {names.count(twice[0])} times; "
+            f"{path}:1: the column {twice[0]!r} occurs {names.count(twice[0])} times; "
             "name each column once."
         )
     return names

@@ -193,7 +193,7 @@ def open_table(
 def misnamed(table: str) -> CorpusError:
     """That a database cannot call a table so."""
     return CorpusError(
-        f"A table cannot be named {table!r}; take letters, digits, underscores.", at=("table",)
+        f"A table cannot be named {table!r}; use letters, digits, underscores.", at=("table",)
     )
 
 

@@ -192,7 +192,7 @@ def _compressing(temporary: Path, path: Path) -> Iterator[BinaryIO]:
     """``temporary``, open to be written and packed as the end of ``path`` says."""
     suffix = path.suffix.lower()
     if suffix == ".lz4":
-        raise CorpusError(f"{path}: .lz4 is read and not written; take .zst.")
+        raise CorpusError(f"{path}: .lz4 is read but not written; use .zst.")
     packing = _PACKING.get(suffix, nullcontext)
     with temporary.open("wb", buffering=_BUFFER_BYTES) as below, packing(below) as stream:
         yield stream

@@ -1,18 +1,23 @@
 """What an operation sends, as the bytes of a wire, and its answers as rows.
 
 A dialect knows how values are written, how statements are prepared and executed, and how rows are
-read. MySQL's and PostgreSQL's wires have one; others have none yet.
+read. Of SQL there is one for each wire; of HTTP, for each engine that says how it is asked
+(``native``).
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from searchbench.engines import mysql_form, mysql_prepared, postgres_extended, postgres_form
-from searchbench.engines.engine import Request, Wire
+from searchbench.engines.engine import Engine, Request, Wire
 from searchbench.engines.mysql_prepared import Take
+from searchbench.engines.native import Native
 from searchbench.errors import Unsupported
 from searchbench.workload.operations.model import Sent
 
@@ -30,6 +35,7 @@ DRIVERS = {
 class Dialect:
     """``marker``: the n-th value of a prepared statement. ``rows``: of each result of a reply, once
     its rows were handed over, what was refused; given for each whether its statement was prepared.
+    Where ``native`` is given, that reads rows, and nothing is prepared.
     """
 
     literal: Callable[[object], str]
@@ -39,6 +45,7 @@ class Dialect:
     execute: Callable[[int, Sequence[object]], bytes]
     end: bytes
     rows: Callable[[bytes, Sequence[int], Take], Iterator[str | None]]
+    native: Native | None = None
 
 
 def _number_or(quoted: Callable[[str], str]) -> Callable[[object], str]:
@@ -79,7 +86,7 @@ DIALECTS: dict[Wire, Dialect] = {
 
 
 def dialect_of(wire: Wire | None) -> Dialect:
-    """The dialect of a wire; Unsupported where it has none."""
+    """The dialect of SQL on a wire; Unsupported where it has none."""
     found = DIALECTS.get(wire) if wire is not None else None
     if found is None:
         raise Unsupported(
@@ -87,6 +94,46 @@ def dialect_of(wire: Wire | None) -> Dialect:
             "speak MySQL's or PostgreSQL's protocol"
         )
     return found
+
+
+def dialect_for(engine: Engine, wire: Wire | None, language: str) -> Dialect:
+    """How an engine is asked in a language; Unsupported where it is not."""
+    if language == "sql":
+        return dialect_of(wire)
+    native = engine.native
+    if native is None or language not in native.languages:
+        raise Unsupported(f"{engine.can.title} cannot be asked in {language}")
+    return Dialect(
+        literal=_of_bql if language == "bql" else _of_json,
+        marker=_never,
+        text=partial(native.request, language),
+        prepare=_never,
+        execute=_never,
+        end=b"",
+        rows=_never,
+        native=native,
+    )
+
+
+def languages_of(engine: Engine, wire: Wire | None) -> tuple[str, ...]:
+    """The languages of methods that an engine can be asked by; none where there are none yet."""
+    if wire in DIALECTS:
+        return ("sql",)
+    return () if engine.native is None else engine.native.languages
+
+
+def _of_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _of_bql(value: object) -> str:
+    if isinstance(value, int | float):
+        return str(value)
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _never(*_: object) -> Any:
+    raise AssertionError("only statements of SQL are prepared")
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from searchbench.corpora.corpus import Document, Schema
 from searchbench.engines.answer import CacheState, Facts, Hits
 from searchbench.engines.bulk import BATCH_DOCUMENTS, requests_of
 from searchbench.engines.job import OPENING, Job, Work
+from searchbench.engines.native import Native
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
@@ -270,6 +271,11 @@ class Engine(Protocol):
             connections=int(levels["connections"]),
             requests=tuple(self.settle(schema, params)),
         )
+
+    @property
+    def native(self) -> Native | None:
+        """How it is asked in words of its own over HTTP; None where it is not, or not yet."""
+        return None
 
     def left(self, reply: bytes) -> object:
         """What a reply to ``Work.counted`` or of ``Work.same`` says; of the former a number.

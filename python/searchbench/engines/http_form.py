@@ -94,7 +94,7 @@ def _one(data: bytes, at: int) -> tuple[HttpReply, int]:
         try:
             body = gzip.decompress(body)
         except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"the body is no gzip, as it says it is: {error}") from None
+            raise ValueError(f"the body is not gzip, as its header says: {error}") from None
     return HttpReply(status, headers, body), at
 
 

@@ -95,10 +95,10 @@ def count(
     QueryError where none of them is a log, where one is damaged, or where an option is wrong.
     """
     if options.unit not in _UNITS:
-        raise QueryError(f"{options.unit!r} is no unit of time; there are s, ms, us")
+        raise QueryError(f"{options.unit!r} is not a unit of time; there are s, ms, us")
     if options.format and options.format not in _core.LOG_FORMATS:
         raise QueryError(
-            f"{options.format!r} is no format of a log; there are {', '.join(_core.LOG_FORMATS)}"
+            f"{options.format!r} is not a format of a log; there are {', '.join(_core.LOG_FORMATS)}"
         )
     log = _core.Log(options.distinct)
     named = "line" if options.line else options.format

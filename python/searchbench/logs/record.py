@@ -51,7 +51,7 @@ def open_log(path: Path) -> LogRecord:
     try:
         about = orjson.loads((path / FILE).read_bytes())
     except FileNotFoundError:
-        raise RecordError(f"{path} is no record of a log: it has no {FILE}") from None
+        raise RecordError(f"{path} is not a record of a log: it has no {FILE}") from None
     except (OSError, orjson.JSONDecodeError) as error:
         raise RecordError(f"{path / FILE} cannot be read: {error}") from error
     if about.get("format") != FORMAT:

@@ -25,7 +25,7 @@ def offsets(name: str) -> tuple[tuple[int, int], ...]:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         close = difflib.get_close_matches(name, sorted(available_timezones()), 1)
         meant = f"; {close[0]} is one" if close else "; name one as Europe/Paris or UTC"
-        raise QueryError(f"{name!r} is no time zone{meant}") from None
+        raise QueryError(f"{name!r} is not a time zone{meant}") from None
 
     def east(second: int) -> int:
         at = datetime.fromtimestamp(second, UTC).astimezone(zone)

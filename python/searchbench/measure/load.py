@@ -126,14 +126,14 @@ def _check(asked: Asked) -> None:
     """What can be wrong with the options by themselves, before anything is asked of anybody."""
     if not asked.targets:
         raise SearchbenchError(
-            "say what to load, as in: searchbench load http://127.0.0.1:10041 --requests paths.txt"
+            "name what to load, as in: searchbench load http://127.0.0.1:10041 --requests paths.txt"
         )
     if asked.spread not in ("keep", "round"):
         raise SearchbenchError(f"--spread {asked.spread!r}: use keep or round")
     if asked.find_capacity and asked.slo is None:
         raise SearchbenchError(_SLO_NEEDED)
     if asked.abort and asked.slo is None:
-        raise SearchbenchError("--abort ends a run that broke its promise: say which, with --slo")
+        raise SearchbenchError("--abort ends a run that broke its promise: give one with --slo")
     if asked.pause < 0:
         raise SearchbenchError(f"--pause {asked.pause:g}: a pause lasts 0 seconds or more")
     if asked.repeat < 1:
@@ -175,7 +175,8 @@ def _numbers(text: Numbers, option: str) -> list[float]:
     if not isinstance(text, str):
         return [float(v) for v in ([text] if isinstance(text, int | float) else text)]
     wrong = SearchbenchError(
-        f"{option} {text!r} is no number, no list (1,2,4) and no range (1:20:2: from, to, by)"
+        f"{option} {text!r} is neither a number nor a list (1,2,4) nor a range (1:20:2: from, "
+        "to, by)"
     )
     found: list[float] = []
     for part in text.split(","):
@@ -229,7 +230,7 @@ def _load(asked: Asked) -> dict[str, Any]:
     if asked.connections is not None:
         raise SearchbenchError(
             "--connections is the pool of an open loop; a closed loop has a connection for each "
-            "client: say --clients"
+            "client: give --clients"
         )
     counts = _numbers(1 if asked.clients is None else asked.clients, "--clients")
     broken = [n for n in counts if n != int(n)]
@@ -286,7 +287,7 @@ def _systems(asked: Asked) -> tuple[dict[str, dict[str, Any]], str]:
         for address in addresses:
             if "://" not in address:
                 raise SearchbenchError(
-                    f"{address!r} is no target: say what it speaks and where it is, as in "
+                    f"{address!r} is not a target: give the protocol and the address, as in "
                     "http://127.0.0.1:10041 or mysql://127.0.0.1:3306/DATABASE"
                 )
         target = target_of(name, addresses, remote=asked.remote)
@@ -352,7 +353,7 @@ def _requests(asked: Asked, path: str) -> dict[str, Any]:
         if path not in ("", "/"):
             raise SearchbenchError(
                 f"{path} in the target and a file of requests: the file says what is sent; leave "
-                "the path away"
+                "the path out"
             )
         return {"file": str(Path(asked.requests).resolve()), "form": asked.form, **method}
     if not path:
@@ -373,7 +374,7 @@ def _studied(
     study = read_study(path)
     names = [s.name for s in study.systems]
     if system is None and len(names) > 1:
-        raise SearchbenchError(f"{path} has several systems: say --system {' or '.join(names)}")
+        raise SearchbenchError(f"{path} has several systems: give --system {' or '.join(names)}")
     system = system or names[0]
     if system not in names:
         raise SearchbenchError(f"{path} has no system `{system}` ({nearest(system, names)})")

@@ -18,8 +18,8 @@ FILES: Mapping[str, str] = {
     "data": "the storage of the index, and of all files that have no storage of their own",
     "wal": "the storage of the log that is written before the data (write-ahead log, redo log)",
     "backup": "the storage of what the job `backup` makes",
-    PARTS: "the storages of the parts of an index, in their order, and again from the first where "
-    "there are more parts",
+    PARTS: "the storages of the parts of an index, in their order, and again from the first "
+    "if there are more parts",
 }
 """The kinds of files that a place can lay apart; an engine declares which of them it can."""
 
@@ -112,7 +112,7 @@ def place_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _cores(table.get("cores"))
     for key in ("memory", "cores", "cpu_share"):
         if key in table and "host" in table:
-            yield key, f"a place on a host has what the host has: say `{key}` in [hosts.NAME]"
+            yield key, f"a place on a host has what the host has: set `{key}` in [hosts.NAME]"
     for key in ("restart", "asks"):
         if key in table and table.get("cold") != EACH_QUERY:
             yield key, f'`{key}` is for cold = "{EACH_QUERY}"'
@@ -134,7 +134,7 @@ def storage_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if len(kinds) != 1:
         choose = "say `filesystem`, `directory` or `ram = true`"
         if not kinds:
-            yield "", f"a storage has to be something: {choose}"
+            yield "", f"a storage needs a kind: {choose}"
         else:
             yield kinds[1], f"`{kinds[0]}` and `{kinds[1]}` are two storages; {choose}"
         return

@@ -125,6 +125,17 @@ class Record:
         except orjson.JSONDecodeError as error:
             raise RecordError(f"{path}: is not JSON lines ({error}); it is damaged") from None
 
+    def titles(self, digest: str) -> dict[str, str]:
+        """The titles of documents of a corpus by their ids, as far as they are on record."""
+        path = self.path / "titles" / f"{digest}.jsonl"
+        try:
+            lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+        except FileNotFoundError:
+            return {}
+        except orjson.JSONDecodeError as error:
+            raise RecordError(f"{path}: is not JSON lines ({error}); it is damaged") from None
+        return {line["id"]: line["title"] for line in lines}
+
 
 def open_record(path: Path | str) -> Record:
     """Open a record to read it. RecordError if it is none, or of a format we do not read."""
@@ -201,6 +212,14 @@ class Writer:
         if not path.exists():
             with _room(path):
                 _write(path, b"".join(orjson.dumps(line) + b"\n" for line in lines))
+
+    def titles(self, digest: str, titles: Mapping[str, str]) -> None:
+        """Keep titles of documents of a corpus, in place of those that are there."""
+        path = self.path / "titles" / f"{digest}.jsonl"
+        lines = ({"id": number, "title": title} for number, title in titles.items())
+        with _room(path):
+            path.parent.mkdir(exist_ok=True)
+            _write(path, b"".join(orjson.dumps(line) + b"\n" for line in lines))
 
     def trial(
         self,

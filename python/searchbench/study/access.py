@@ -46,8 +46,8 @@ def read_access(source: Source, path: Path, good: dict[str, Any], attach: Sequen
         if one in told and other not in told:
             source.at_key((*path, one), f"`{one}` goes with `{other}`, which is not there")
     if "insecure" in told and "ca" in told:
-        source.at_key((*path, "insecure"), "`insecure` takes any certificate, so `ca` says "
-                      "nothing; leave one of them away")  # fmt: skip
+        source.at_key((*path, "insecure"), "`insecure` accepts any certificate, so `ca` has no "
+                      "effect; leave one of them out")  # fmt: skip
     for number, text in enumerate(headers):
         if wrong := _header_wrong(text):
             source.at_each((*path, "headers"), number, wrong)

@@ -112,7 +112,7 @@ def _linked(
 ) -> Varied | None:
     """The factor, or None where nothing of it is right; complaints for what is wrong."""
     if name == "system":  # what plans and reports already call a factor
-        source.at_key(at, f"`{name}` is what the systems are called as a factor; say another name")
+        source.at_key(at, f"`{name}` is the name of the factor of systems; choose another name")
     levels: dict[str, _Set] = {}
     for i, level in enumerate(value):
         here = (*at, str(i))
@@ -258,7 +258,7 @@ def read_exclusions(
         wanted = {}
         for at, factor, level in flat(when, (*path, "when")):
             if factor not in levels:
-                source.at_key(at, f"`{factor}` is no factor of this study",
+                source.at_key(at, f"`{factor}` is not a factor of this study",
                               nearest(factor, levels))  # fmt: skip
                 continue
             wanted[factor] = tuple(level) if isinstance(level, list) else (level,)

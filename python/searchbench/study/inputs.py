@@ -13,7 +13,7 @@ from typing import Any
 from searchbench import corpora
 from searchbench.corpora.corpus import Schema
 from searchbench.corpora.doubts import Doubts
-from searchbench.corpora.files import FileCorpus
+from searchbench.corpora.files import FileCorpus, insist_on_fields
 from searchbench.corpora.rows import usual
 from searchbench.corpora.table import TableFiles
 from searchbench.corpora.triples import TripleFiles
@@ -44,11 +44,12 @@ class _KeyError(QueryError):
         super().__init__(str(reason))
 
 
-def look(study: Study, plan: Plan) -> list[str]:
+def look(study: Study, plan: Plan, *, alone: bool = False) -> list[str]:
     """Open what every treatment names; StudyError with each mistake and its position.
 
     The result: sentences about lines that will be left out, and about columns whose guessed type
-    is to be doubted.
+    is to be doubted. ``alone``: also what a run says by itself when it reads the files whole: the
+    fields that were guessed, and queries with operators.
     """
     source, told = Source(study.text, study.path, study.moved), list[str]()
     for table in _different(
@@ -61,9 +62,9 @@ def look(study: Study, plan: Plan) -> list[str]:
             if asked == "requests":
                 told += _requests(study, given["requests"])
             elif "queries" not in given:
-                told += _corpus_alone(study, given["corpus"])
+                told += _corpus_alone(study, given["corpus"], alone)
             else:
-                told += _corpus_and_queries(study, given["corpus"], given["queries"])
+                told += _corpus_and_queries(study, given["corpus"], given["queries"], alone)
         except CorpusError as error:
             source.at_value(_place(study, "corpus", error.at or ("files",)), str(error))
         except QueryError as error:
@@ -100,18 +101,18 @@ def _place(study: Study, table: str, keys: tuple[str, ...]) -> Path:
     return ("factors", f"{table}.{keys[0]}") if varied else (table,)
 
 
-def _corpus_alone(study: Study, corpus: dict[str, Any]) -> Iterator[str]:
-    yield from _corpus(study, corpus)
+def _corpus_alone(study: Study, corpus: dict[str, Any], alone: bool) -> Iterator[str]:
+    yield from _corpus(study, corpus, alone)
 
 
 def _corpus_and_queries(
-    study: Study, corpus: dict[str, Any], queries: dict[str, Any]
+    study: Study, corpus: dict[str, Any], queries: dict[str, Any], alone: bool
 ) -> Iterator[str]:
-    schema, doubted = yield from _corpus(study, corpus)
+    schema, doubted = yield from _corpus(study, corpus, alone)
     for key in filter(queries.__contains__, _NAMING):
-        alone = registry.first_queries({key: queries[key]}, study.base, 1)
+        own = registry.first_queries({key: queries[key]}, study.base, 1)
         try:
-            _fit(alone.queries[0], schema, doubted)
+            _fit(own.queries[0], schema, doubted)
         except QueryError as error:
             raise _KeyError(key, error) from None
     found = registry.first_queries(queries, study.base, LOOKED_AT)
@@ -121,6 +122,26 @@ def _corpus_and_queries(
         except QueryError as error:
             raise QueryError(f"{found.name}, query {number}: {error}") from None
     yield from _left_out(found, "query")
+    if alone:
+        cut = len(found.log) + found.bad_count >= LOOKED_AT
+        yield from operators_said(found, "the first " if cut else "")
+
+
+def operators_said(found: QuerySet, which: str = "") -> Iterator[str]:
+    """That queries have operators, which are taken as words; nothing where none has.
+
+    ``which``: "the first " where not all lines were read.
+    """
+    if found.operated is None:
+        return
+    n, of = found.operated.lines, found.operated.of
+    have = "has" if n == 1 else "have"
+    yield (
+        f"{found.name}: {n:,} of {which}{of:,} {'query' if of == 1 else 'queries'} {have} "
+        "operators (quotes, minus, OR, parentheses), which are taken as plain words, as in "
+        f"{found.operated.first}; to keep what they mean, write such queries as JSON lines "
+        "(FORMATS.md)"
+    )
 
 
 def _fit(query: Query, schema: Schema, doubted: Doubts | None) -> None:
@@ -134,8 +155,23 @@ def _fit(query: Query, schema: Schema, doubted: Doubts | None) -> None:
         raise QueryError(" ".join([said, *why])) from None
 
 
+def guessed(corpus: FileCorpus) -> str:
+    """Which fields were guessed, and what of the columns is no field; empty where none was."""
+    if corpus.inference is None or not corpus.schema.fields:
+        return ""
+    fields = ", ".join(f"{field.name} {field.type}" for field in corpus.schema.fields)
+    key = f"the id is the column {corpus.id_column}" if corpus.id_column else "rows are numbered"
+    known = {*corpus.columns.values(), corpus.id_column}
+    out = [f"{c} is {note}" for c, note in corpus.inference.notes.items() if c not in known]
+    return (
+        f"{corpus.name}: fields as guessed from the first rows: {fields}; "
+        + "; ".join([key, *out])
+        + ". Declare them in [corpus] to be sure (fields.NAME = TYPE)"
+    )
+
+
 def _corpus(
-    study: Study, table: dict[str, Any]
+    study: Study, table: dict[str, Any], alone: bool
 ) -> Generator[str, None, tuple[Schema, Doubts | None]]:
     """Its schema, as its header and first rows have it, and what is to be doubted in it."""
     if corpora.family_of(table) == "debian":
@@ -148,15 +184,19 @@ def _corpus(
         corpus = corpus.below
     if not isinstance(corpus, FileCorpus | TripleFiles):
         return schema, None
+    if not (study.operations and all(system.attach for system in study.systems)):
+        insist_on_fields(corpus)
     intake = corpus.first_rows(LOOKED_AT)
     if intake.refused:
         first = f"{intake.refused} of the first {intake.rows:,} rows do not fit: {intake.first[0]}"
         if isinstance(corpus, FileCorpus) and corpus.bad_rows == "refuse":
-            raise CorpusError(f'{first}; mend them, or leave them out with bad_rows = "skip"')
+            raise CorpusError(f'{first}; correct them, or leave them out with bad_rows = "skip"')
         yield f"{corpus.name}: {first}; they will be left out"
     doubts = None
     if isinstance(corpus, FileCorpus):
         doubts = corpus.doubts
+        if alone and (fields := guessed(corpus)):
+            yield fields
         if not table.get("delimiter") and corpus.dialect.delimiter not in (
             "",
             usual(corpus.dialect),

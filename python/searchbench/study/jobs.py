@@ -83,7 +83,7 @@ def _listed(source: Source, given: list[Any]) -> list[str]:
         if not isinstance(name, str):
             source.at_value(at, f"a job is named by a text, not {show(name)}")
         elif name in found:
-            source.at_value(at, f"the job {show(name)} is there twice")
+            source.at_value(at, f"the job {show(name)} is named twice")
         else:
             found.append(name)
     if not given:

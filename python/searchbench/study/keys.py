@@ -11,8 +11,8 @@ from searchbench.workload.verbatim.files import FORMS
 
 TOP_KEYS: tuple[SpecKey, ...] = (
     SpecKey("question", "text", None, "what you want to know; the report answers it"),
-    SpecKey("analysis", "text", "", "what to look for, and what the study cannot show; "
-            "the report has it"),
+    SpecKey("analysis", "text", "", "what to look for, and what the study cannot show; the "
+            "report shows it"),
     SpecKey("seed", "integer", 1, "seed of everything that is drawn or shuffled", minimum=0,
             maximum=2**53),
     SpecKey("replicates", "integer", None, "how many blocks, each with every treatment once "
@@ -28,8 +28,8 @@ TOP_KEYS: tuple[SpecKey, ...] = (
 CONTROL_KEYS: tuple[SpecKey, ...] = (
     SpecKey("aa", "boolean", None, "measure one treatment twice in each block, to know the noise "
             "(default true; sweeps and capacity searches have no control)"),
-    SpecKey("treatment", "text", None, "which treatment that is, by its id in the plan; "
-            "default: each in turn"),
+    SpecKey("treatment", "text", None, "which treatment is measured twice, by its id in the "
+            "plan; default: each in turn"),
 )  # fmt: skip
 INGEST_KEYS: tuple[SpecKey, ...] = (
     SpecKey("index", "text", None, "how long an index is used before it is built anew (default "
@@ -39,11 +39,12 @@ INGEST_KEYS: tuple[SpecKey, ...] = (
 )  # fmt: skip
 PUT_IN_KEYS: tuple[SpecKey, ...] = (
     SpecKey("batch", "integer", None, "documents of a request, at most (default 1000, and about "
-            "4 MB of text); 1: one by one. What an engine's own program indexes has no requests",
+            "4 MB of text); 1: one by one. Documents that an engine's own program indexes come "
+            "in no requests",
             minimum=1, maximum=1_000_000),
     SpecKey("connections", "integer", None, "connections that put documents in at the same time "
-            "(default 1). Over several the order of ingest is lost, by which most engines break "
-            "ties: they then need `require` \"totals\" or \"none\" in [agreement]",
+            "(default 1). With several, the order of ingest is lost, by which most engines break "
+            "ties; they then need `require` \"totals\" or \"none\" in [agreement]",
             minimum=1, maximum=256),
 )  # fmt: skip
 """Of [ingest]; they may be factors."""

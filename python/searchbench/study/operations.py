@@ -14,18 +14,26 @@ from typing import Any
 from searchbench import corpora
 from searchbench.corpora.corpus import Corpus, Schema
 from searchbench.engines import ENGINES, defaults
-from searchbench.engines.engine import Level
-from searchbench.errors import CorpusError
+from searchbench.engines.dialects import languages_of
+from searchbench.engines.engine import Level, Wire
+from searchbench.engines.native import rows_lie_at
+from searchbench.errors import CorpusError, QueryError, Unsupported
 from searchbench.spec import near_file, nearest, show
 from searchbench.study.model import Factor, Study, System, section_of
 from searchbench.study.plan import Plan, Treatment
 from searchbench.study.positions import Source
 from searchbench.study.systems import listed
 from searchbench.workload.operations.keys import METHOD_KEYS, OPERATION_KEYS
-from searchbench.workload.operations.text import BadText, Statement, check_names, read_method
+from searchbench.workload.operations.paths import read_rows_at
+from searchbench.workload.operations.text import (
+    LANGUAGES,
+    BadText,
+    Statement,
+    check_names,
+    read_method,
+)
 
-WIRES = ("mysql", "postgres")
-"""Those that operations are sent over."""
+_ENDINGS = {".bql": "bql", ".http": "http", ".rest": "http"}
 ID = "id"
 Tables = dict[str, dict[str, Any]]
 
@@ -55,7 +63,7 @@ def read_operations(source: Source, systems: Mapping[str, System], base: Path) -
             source.at_value((*at, "rows"), wrong)
         found[name] = good
     if tables:
-        _go_together(source, systems.values())
+        _go_together(source, systems.values(), found)
     return found
 
 
@@ -63,18 +71,32 @@ def _method(
     source: Source, at: tuple[str, ...], systems: Mapping[str, System], base: Path
 ) -> dict[str, Any] | None:
     good = source.checked(at, METHOD_KEYS)
-    if ("sql" in good) == ("file" in good):
-        both = "not both" if "sql" in good else 'as in sql = "SELECT ..;"'
-        source.at_key(at, f"a method has its statements in `sql` or in a `file`, {both}")
+    given = [key for key in (*LANGUAGES, "file") if key in good]
+    if len(given) != 1:
+        both = f"not in {' and '.join(given)}" if given else 'as in sql = "SELECT ..;"'
+        source.at_key(at, "a method has its statements in `sql`, `bql` or `http`, or in a `file`, "
+                      + both)  # fmt: skip
         return None
+    language = given[0] if given[0] in LANGUAGES else _ENDINGS.get(Path(good["file"]).suffix, "sql")
     only = listed(good.get("systems") or ())
     for i, system in enumerate(only):
         if system not in systems:
             source.at_each((*at, "systems"), i, f"there is no system {show(system)}",
                            nearest(str(system), systems))  # fmt: skip
+    rows_at = listed(good.get("rows_at") or ())
+    for i, path in enumerate(rows_at):
+        try:
+            read_rows_at(path)
+        except QueryError as error:
+            source.at_each((*at, "rows_at"), i, str(error))
+            return None
+    if rows_at and language == "sql":
+        source.at_key(
+            (*at, "rows_at"), "`rows_at` is of replies of JSON, and SQL has rows of its own"
+        )
     found: dict[str, Any] = {
-        "systems": list(only),
-        "text": good.get("sql", ""), "file": "", "line": 0,
+        "systems": list(only), "language": language, "rows_at": list(rows_at),
+        "text": good.get(given[0], ""), "file": "", "line": 0,
     }  # fmt: skip
     if "file" in good:
         path = base / good["file"]
@@ -86,7 +108,7 @@ def _method(
                             near_file(path, good["file"]))  # fmt: skip
             return None
     else:
-        found["line"] = source.line_before((*at, "sql"))
+        found["line"] = source.line_before((*at, language))
     return found
 
 
@@ -97,23 +119,54 @@ def _check(
     columns: list[str],
     systems: Mapping[str, System],
 ) -> None:
-    """Complain of a text that is no method."""
+    """Complain of a text that is no method, and of a system that is not asked in its language."""
+    language = method["language"]
+    key = "file" if method["file"] else language
+    for i, name in enumerate(method["systems"]):
+        if name in systems and language not in _spoken(systems[name]):
+            system = systems[name]
+            source.at_each((*at, "systems"), i, f"the method is {language}, and {system.engine} "
+                           f"{_asked_in(system)}")  # fmt: skip
+            return
     try:
-        statements = read_method(method["text"])
+        statements = read_method(method["text"], language)
         for system in systems.values():
-            if not method["systems"] or system.name in method["systems"]:
+            if _is_for(method, system):
                 check_names(statements, columns, list(system.parameters))
                 if system.attach and any(s.when == "once" for s in statements):
                     line = next(s.line for s in statements if s.when == "once")
                     wrong = f"@once is sent when an index is made, and {system.name} runs already"
                     raise BadText(line, f"{wrong}: do it there, and leave this out")
+                _say_where(statements, method, system)
     except BadText as error:
-        key = "file" if method["file"] else "sql"
         where = f"line {error.line} of {method['file']}" if method["file"] else f"line {error.line}"
         source.at_value((*at, key), f"{where}: {error.sentence}")
 
 
-def _go_together(source: Source, systems: Iterable[System]) -> None:
+def _say_where(statements: Iterable[Statement], method: Mapping[str, Any], system: System) -> None:
+    """BadText where nothing says where the rows of a request lie, or where it goes."""
+    native = ENGINES[system.engine].native
+    if native is None or method["language"] == "sql":
+        return
+    for each in statements:
+        text = "".join(part if isinstance(part, str) else "0" for part in each.parts)
+        here = native.asks_here(method["language"], text)
+        try:
+            native.request(method["language"], text)
+            if each.when == "timed" and not each.ignored:
+                rows_lie_at(native, [each.rows] if each.rows else method["rows_at"], here)
+        except Unsupported as reason:
+            raise BadText(each.line, str(reason)) from None
+
+
+def _is_for(method: Mapping[str, Any], system: System) -> bool:
+    """Is a method for a system: one that it names, or else any that is asked in its language?"""
+    if method["systems"]:
+        return system.name in method["systems"]
+    return method["language"] in _spoken(system)
+
+
+def _go_together(source: Source, systems: Iterable[System], found: Tables) -> None:
     for table in ("queries", "requests"):
         if table in source.tables:
             source.at_key((table,), f"[operations] say what is asked; leave [{table}] out")
@@ -121,22 +174,34 @@ def _go_together(source: Source, systems: Iterable[System]) -> None:
         source.at_key(("load", "machines"), "operations are sent from this machine")
     if "jobs" in source.tables:
         source.at_key(("jobs",), "jobs and operations are studies of their own")
+    methods = [m for operation in found.values() for m in operation["methods"].values()]
     for system in systems:
-        wire = _wire(system)
-        if wire not in WIRES:
+        if methods and not any(_is_for(m, system) for m in methods):
             source.at_key(
                 ("systems", system.name),
-                f"operations are statements of SQL, and {system.engine} speaks {wire}",
-                "engines that take them: " + ", ".join(n for n in ENGINES if _of(n) in WIRES),
+                f"no method is for {system.name}: {system.engine} {_asked_in(system)}",
+                "engines that are asked in SQL, BQL or HTTP: "
+                + ", ".join(name for name in ENGINES if _of(name)),
             )
 
 
-def _wire(system: System) -> str:
-    return str(ENGINES[system.engine].service(system.parameters, Schema(())).wire)
+def _asked_in(system: System) -> str:
+    if not (languages := _spoken(system)):
+        return f"speaks {_wire(system)}, in which there are no methods"
+    return f"is asked in {' or '.join(f'`{each}`' for each in languages)}"
 
 
-def _of(engine: str) -> str:
-    return str(ENGINES[engine].service(defaults(ENGINES[engine]), Schema(())).wire)
+def _spoken(system: System) -> tuple[str, ...]:
+    return languages_of(ENGINES[system.engine], _wire(system))
+
+
+def _wire(system: System) -> Wire:
+    return ENGINES[system.engine].service(system.parameters, Schema(())).wire
+
+
+def _of(name: str) -> tuple[str, ...]:
+    engine = ENGINES[name]
+    return languages_of(engine, engine.service(defaults(engine), Schema(())).wire)
 
 
 def asked(study: Study, system: System) -> Iterator[tuple[dict[str, Level], Tables]]:
@@ -148,26 +213,27 @@ def asked(study: Study, system: System) -> Iterator[tuple[dict[str, Level], Tabl
     once = _once(study, system)
     for name, operation in study.operations.items():
         for method, own in operation["methods"].items():
-            if own["systems"] and system.name not in own["systems"]:
+            if not _is_for(own, system):
                 continue
             levels: dict[str, Level] = {"operation": name} if several else {}
             told = {key.name: key.default for key in OPERATION_KEYS}
             given = {k: v for k, v in operation.items() if k != "methods"}
-            texts = {k: own[k] for k in ("text", "file", "line")}
+            texts = {k: own[k] for k in ("language", "text", "rows_at", "file", "line")}
             table = {**told, "seed": study.seed, **given, **texts, "once": once}
             named = {"name": name, "method": method}
             yield {**levels, "method": method}, {f"operations.{name}": {**named, **table}}
 
 
-def _once(study: Study, system: System) -> list[str]:
-    """The texts whose statements are sent when an index of the system is made, each once."""
+def _once(study: Study, system: System) -> list[list[str]]:
+    """Language and text of the methods that send something when an index is made, each once."""
     texts = (
-        own["text"]
+        (own["language"], own["text"])
         for operation in study.operations.values()
         for own in operation["methods"].values()
-        if not own["systems"] or system.name in own["systems"]
+        if _is_for(own, system)
     )
-    return list(dict.fromkeys(t for t in texts if any(s.when == "once" for s in read_method(t))))
+    wanted = (t for t in texts if any(s.when == "once" for s in read_method(t[1], t[0])))
+    return [list(each) for each in dict.fromkeys(wanted)]
 
 
 def concerns(factor: Factor, tables: Tables) -> bool:
@@ -223,9 +289,9 @@ def _fits(source: Source, study: Study, treatment: Treatment, corpus: Corpus) ->
             if path in factor.paths:
                 at = ("factors", path)
         source.at_value(at, f"{wanted:,} different rows are asked for, and {corpus.name} has "
-                        f"{held:,}: ask for fewer, or take a larger corpus")  # fmt: skip
+                        f"{held:,}: ask for fewer, or use a larger corpus")  # fmt: skip
 
 
 def statements_of(table: Mapping[str, Any]) -> tuple[Statement, ...]:
     """The statements of the method that a plan's table has."""
-    return read_method(table["text"])
+    return read_method(table["text"], table.get("language", "sql"))

@@ -165,7 +165,7 @@ def _others(study: Study, only: Sequence[str]) -> list[str]:
         factor, text = _split(option, each, "FACTOR=LEVEL, as in --only system=NAME")
         if factor not in factors:
             raise SearchbenchError(
-                f"{option}: `{factor}` is no factor of this study ({nearest(factor, factors)})"
+                f"{option}: `{factor}` is not a factor of this study ({nearest(factor, factors)})"
             )
         found = [level for level in factors[factor] if _is(level, text)]
         if not found:

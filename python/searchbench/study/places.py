@@ -185,7 +185,7 @@ def _check_place(
             continue
         can = (f"{s.engine}: {', '.join(kinds_of(s)) or 'none'}" for s in there)
         for at, _ in list(given.values(section, kind))[:1]:
-            source.at_value(at, f"no system in the place `{name}` can lay files of the kind "
+            source.at_value(at, f"no system in the place `{name}` can keep files of the kind "
                             f"`{kind}` apart", "; ".join(dict.fromkeys(can)))  # fmt: skip
 
 

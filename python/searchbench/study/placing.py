@@ -84,7 +84,7 @@ def put_in_place(study: Study, system: System, tables: Tables) -> list[str]:
         wrong += [f"[load]: {said}" for said in _of_first_asks(tables.get("load", {}))]
     if there and "memory" in own:
         wrong.append(f"[places.{name}]: `memory` holds for processes of one machine; with agents "
-                     "on hosts say it in [hosts.NAME]")  # fmt: skip
+                     "on hosts set it in [hosts.NAME]")  # fmt: skip
     if not wrong:
         place = resolve(name, places, storages, kinds, study.base, hosts, agents)
         limited = [s.name for s in place.storages.values() if s.limited]
@@ -123,7 +123,7 @@ def _of_first_asks(load: Mapping[str, Any]) -> Iterator[str]:
     if load_table.kind_of(load) != "closed" or load.get("clients", 1) != 1:
         yield f"{said} one client asks at a time: clients = 1"
     if load.get("requests") is None:
-        yield f"{said} queries are counted: say how many are asked, as in requests = 50"
+        yield f"{said} queries are counted: set how many are asked, as in requests = 50"
     if load.get("warmup_requests"):
         yield f"{said} there is no warm-up: leave out `warmup_requests`"
 

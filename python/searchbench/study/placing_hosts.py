@@ -100,7 +100,7 @@ def _check_agents(given: Given, name: str, system: System) -> None:
         if key == "parts":
             source.at_key(at, "`parts` follows from the agents and `parts_by_agent`; leave it out")
         elif key == "part_kind" and value == "local":
-            source.at_value(at, 'part_kind = "local" has no agents; say "agent" or "mixed"')
+            source.at_value(at, 'part_kind = "local" has no agents; use "agent" or "mixed"')
 
 
 def _levers(system: System) -> set[str]:

@@ -149,7 +149,7 @@ def _top(source: Source) -> dict[str, Any]:
     source.only((), source.tables, [*known, *TABLES], "a study")
     good = source.checked((), TOP_KEYS, elsewhere=source.tables.keys() - set(known))
     if "question" not in source.tables:
-        source.at_key((), 'a study asks something: `question = "..."` is missing')
+        source.at_key((), 'a study needs a question: `question = "..."` is missing')
     elif not good.get("question", "?").strip():
         source.at_value(("question",), "`question` is empty")
     held = source.tables.get("held", "")

@@ -34,11 +34,8 @@ from searchbench.workload.roles import ROLE_KEYS
 _HEAD = """\
 # Study files
 
-A study is a question with everything needed to answer it, as TOML. `searchbench check STUDY` names
-every mistake in one, with its line and column. It also reads the headers, first rows and first
-lines of the files that the study names. If a few values there decide the type of a column (one
-"n/a" among prices), it names the first with its line, and what to declare. The smallest study has a
-question, documents, queries and a system:
+A study is a TOML file that holds a question and everything needed to answer it. The smallest study
+has a question, documents, queries and a system:
 
 ```toml
 question = "Which of tantivy and SQLite FTS5 serves my product search faster?"
@@ -50,8 +47,14 @@ file = "queries.txt"
 [systems.sqlite]
 ```
 
-File names are relative to the study file. This page is generated from the keys that the program
-checks (`python -m searchbench.study.reference > docs/STUDY.md`).
+File names are relative to the study file. `searchbench check STUDY` reports every mistake in a
+study, with its line and column. It also reads the headers, first rows and first lines of the files
+that the study names. If a few odd values there decide the type of a column (one "n/a" among
+prices), it names the first one with its line, and says what to declare.
+
+The first part of this page explains what a study can do, and the second lists every key. The page
+is generated from the keys that the program checks (`python -m searchbench.study.reference >
+docs/STUDY.md`).
 
 ## Factors
 
@@ -59,12 +62,12 @@ checks (`python -m searchbench.study.reference > docs/STUDY.md`).
 [factors]
 "load.clients" = [1, 2, 4]              # any key of [corpus], [queries], [requests], [load]
 "systems.tantivy.parts" = [1, 2, 4]     # a parameter of one system: crossed within it
-"systems.*.cache_mb" = [16, 64]         # of all systems, where all have it
+"systems.*.cache_mb" = [16, 64]         # a parameter of all systems, if all have it
 "corpus.scale" = [0.1, 1, 10]           # a tenth of the documents, all of them, ten copies of all
 ```
 
-All levels of all factors are crossed. The systems are a factor too. Queries are sampled from the
-corpus before it is scaled, so every size gets the same ones.
+All levels of all factors are crossed with each other. The systems are a factor too. Queries are
+sampled from the corpus before it is scaled, so every size gets the same ones.
 
 A level may set several keys at once. Such levels have names, and their factor has a name without a
 dot. In comparisons, figures and exclusions it counts as one factor:
@@ -89,17 +92,18 @@ exclude = [
 ]
 ```
 
-`[held]` says in words, or as a table, what is held constant. The report shows it as the author's
-statement. A key that the study varies is refused. If the record has the value of a key
+`[held]` says in words, or as a table, what is held constant. The report shows it as a statement of
+the study's author. A key that the study varies is refused. If the record has the value of a key
 (`"load.clients"`, `"systems.NAME.LEVER"`, a fact of host.json such as `governor`), the statement is
-checked against it, and a warning says where they differ. A statement of several words is prose and
-is not checked; nor is anything that the record does not have.
+checked against that value, and a warning says where they differ. A statement of several words is
+prose and is not checked; nor is anything that the record does not have.
 
 ## Tables: typed columns, keys and indexes
 
-`family = "table"` is rows of typed columns with a primary key, read from files or generated.
-MariaDB and PostgreSQL make a plain table of it: columns with their own names, the primary key, the
-declared indexes and no others, and an index of each text. Other engines index every column.
+With `family = "table"`, the documents are rows of typed columns with a primary key, read from files
+or generated. MariaDB and PostgreSQL make a plain table of them: columns with their own names, the
+primary key, the declared indexes and no others, and an index for each text column. Other engines
+index every column.
 
 ```toml
 [corpus]
@@ -119,8 +123,9 @@ label = { type = "keyword", distribution = "random", length = 64 }      # hexade
 note = { type = "text", words = 12 }                                    # 1 to 23 words
 ```
 
-A column has the type of a generated field (below, `fields`), or is a text. An integer may also have
-one of four distributions that depend on the row's place, counted from 0:
+A column has one of the types of generated fields (below, `fields`), or is a text. An integer may
+also have one of four distributions that depend on the position of the row (`place`), counted from
+0:
 
 | distribution | value | |
 |---|---|---|
@@ -129,21 +134,21 @@ one of four distributions that depend on the row's place, counted from 0:
 | `steps` | `low + place // each` | the same number in `each` rows |
 | `cycle` | `low + place % distinct` | |
 
-`low` and `step` are 1, `each` and `distinct` 100 if nothing is said. A key is a `sequence` or
-`shuffled`, or `steps` with a `cycle` of at least as many numbers as a step has rows; any other
-could come twice and is refused. With `files`, `columns` gives types as `fields` does for other
-files.
+By default `low` and `step` are 1, and `each` and `distinct` are 100. A key is a `sequence` or
+`shuffled`, or a column of `steps` and one with a `cycle` of at least as many numbers as a step has
+rows. Any other key could occur twice, and is refused. With `files`, `columns` gives types as
+`fields` does for other files.
 
-`family = "cars"` is 15,000 cars made to the counts of a comparison that was published in 2012: with
-`scale = 200`, as there, 1,803,200 of 3,000,000 rows have a mileage above 12,750, and colours,
-categories and the tag "cool" are as many as it printed. Ids go on from copy to copy. Its table is
-`car`; its indexes are those of the publication, on `color` and `price`. `searchbench corpus make
-cars cars.parquet --repeat 200` writes them out (also .csv, .tsv and .jsonl).
+`family = "cars"` generates 15,000 cars that match the counts of a comparison published in 2012:
+with `scale = 200`, as there, 1,803,200 of 3,000,000 rows have a mileage above 12,750, and colours,
+categories and the tag "cool" occur as often as it printed. Ids continue from copy to copy. Its
+table is `car`; its indexes are those of the publication, on `color` and `price`. `searchbench
+corpus make cars cars.parquet --repeat 200` writes them out (also .csv, .tsv and .jsonl).
 
 ## Places: memory, cores, storage, hosts
 
-A place says where a system runs and where its files lie. [PLACES.md](PLACES.md) shows which
-questions that answers. Each of its keys may be a factor:
+A place says where a system runs and where its files are kept. [PLACES.md](PLACES.md) shows which
+questions this answers. Each key of a place may be a factor:
 
 ```toml
 [places.small]
@@ -166,7 +171,8 @@ directory = "/mnt/ssd"    # a directory that exists
 With one place, every system that is started runs there. With several, each system names its own
 (`place = "small"`), or a factor does (`"systems.*.place" = ["small", "plain"]`). A place without
 keys is this machine as it is. A crossing in which a level changes nothing for a system is left out,
-with that reason: the storage of the write-ahead log does not matter to a system that writes none.
+and the reason is given: for example, the storage of the write-ahead log does not matter to a system
+that writes none.
 
 A storage is one of three things: a file system that is made for the study (`filesystem`), a
 `directory` that exists, or memory (`ram = true`). `like` and the limits slow ext4, xfs and btrfs.
@@ -190,12 +196,12 @@ parts_by_agent = [2, 1]   # or one number for all
 ```
 
 Each agent is asked by itself before each trial, and the report says which host governs the speed of
-the whole, if that is resolved. Let the shares of one core add up to 1 at most: otherwise hosts take
-time from each other, which hosts on machines of their own do not. `searchbench places` says whether
+the whole, if that is resolved. The shares of one core should add up to at most 1. Otherwise the
+hosts take time from each other, which separate machines do not. `searchbench places` says whether
 this machine can have hosts and delays.
 
-Sizes are texts. `k`, `M`, `G` and `T` are powers of 1,024; `kB`, `MB`, `GB` and `TB` are powers of
-1,000.
+Sizes are texts such as "256MB". `k`, `M`, `G` and `T` are powers of 1,024; `kB`, `MB`, `GB` and
+`TB` are powers of 1,000.
 
 If the study has no place, `--set` makes one: `searchbench run study.toml --set
 places.small.memory=256MB` runs every system with that much memory.
@@ -204,7 +210,7 @@ places.small.memory=256MB` runs every system with that much memory.
 
 A job is work that an engine does once: an import, making an index, a backup, a restore, or opening
 (from the start of the server until it answers). A study names the jobs of each trial in their
-order. It names them in a list, or gives each a table of its levers, any of which may be a factor:
+order: in a list, or with a table for each job that sets its levers. Any lever may be a factor:
 
 ```toml
 jobs = ["import", "backup", "restore"]   # at the top, beside `question`; levers have their defaults
@@ -223,12 +229,12 @@ compression = 1
 Each job is done on a server that has just started. It is timed from the first byte sent to the last
 answer, while the probe records what the machine does. Then the documents are counted, the server is
 stopped, and the sizes of the files are added up by kind. A trial fails if a job leaves no files,
-loses documents, or makes something that answers otherwise than the original. The jobs of each
-engine are listed with its parameters below.
+loses documents, or makes something that gives other answers than the original. The jobs of each
+engine are listed below, with its parameters.
 
-What every engine does over the wire can be a job too: `ingest` puts the documents in and settles,
-with `batch` documents a request over so many `connections`. MariaDB and PostgreSQL make an index
-anew with `index`: all of them, or the one of the columns that `of` names:
+The job `ingest` is common to all engines: it puts the documents in and settles, with `batch`
+documents in each request over a number of `connections`. With the job `index`, MariaDB and
+PostgreSQL make all indexes anew, or only the one on the columns that `of` names:
 
 ```toml
 [jobs.ingest]
@@ -243,8 +249,8 @@ anew with `index`: all of them, or the one of the columns that `of` names:
 Each trial has an index of its own. A job that puts the documents in, as `import` and `ingest` do,
 comes first and takes the place of the ingest. After the jobs, `[queries]` are asked once, so that
 the answers can be compared; then `[load]` drives them. Without `[load]` nothing is driven, and
-without `[queries]` nothing is asked. The time of the first job decides, unless `[verdict]` names
-another metric, as in `metric = "backup_s"`.
+without `[queries]` nothing is asked. The verdict is by the time of the first job, unless
+`[verdict]` names another metric, such as `metric = "backup_s"`.
 
 ## The same study with a change
 
@@ -256,31 +262,29 @@ searchbench run study.toml --only system=sqlite
 `--set KEY=VALUE` sets any key of the study. The value is a TOML value; a text needs no quotes. If a
 factor varies that key, the value replaces the factor's levels. `--only FACTOR=LEVEL` leaves out the
 other levels of a factor; give it several times to keep several levels. `check`, `plan` and `verify`
-take both options too. The record keeps the study as it was run: the first line has the options, and
-what `--only` leaves out stands there as an exclusion. The name of the record's folder has the
-options too.
+take both options too. The record keeps the study as it was run: its first line has the options, and
+what `--only` leaves out is written there as an exclusion. The name of the record's folder contains
+the options too.
 
 `searchbench run study.toml --quick` is a first look, which takes a minute or two for a few
 treatments: at most two blocks, windows of at most three seconds, about 10,000 documents, 200
-sampled queries or 1,000 logged ones, operations that ask for three numbers of rows up to 1,000.
-What else a factor varies stays as it is, and so do the documents
-of attached systems. A first look shows whether everything runs, and roughly how large differences
-are. It decides nothing, and the report says so throughout: no difference is resolved, no system is
-the best, and `compare` refuses the record.
+sampled queries or 1,000 logged ones, operations with three numbers of rows up to 1,000. All other
+factors stay as they are, and so do the documents of attached systems. A first look shows whether
+everything runs, and roughly how large differences are. It decides nothing, and the report says so
+throughout: no difference is resolved, no system is the best, and `compare` refuses the record.
 
 ## What is measured: trials, a sweep, or a capacity
 
 A study measures in one of three ways, which `[load]` chooses. All three can be crossed with
 factors.
 
-**Trials** are the usual way; take them to compare. Every treatment is measured once in each block,
-on a system that was started for it, in an order that the seed shuffles. Three blocks and a control
-show the noise.
+**Trials** are the usual way, and the one for comparisons. Every treatment is measured once in each
+block, on a system that was started for it, in an order that the seed shuffles. Three blocks and a
+control (one treatment measured twice in each block) show the noise.
 
-**A sweep** is a list of steps in `[load]`, either `clients` or `rate_per_s`; take it to see how
-latency and throughput change with load. Each configuration is started once in each block. Its steps
-follow one another on the same warm system, in the order of the list, and in every second block
-backwards.
+**A sweep** is a list of steps in `[load]`, either `clients` or `rate_per_s`. It shows how latency
+and throughput change with load. Each configuration is started once in each block. Its steps follow
+one another on the same warm system, in the order of the list, and in every second block backwards.
 
 ```toml
 [load]
@@ -289,24 +293,24 @@ seconds = 5
 pause_s = 1        # silence between steps
 ```
 
-With a *factor* `"load.clients"` the system is started anew for each level instead. Take that if
-what one step leaves behind (caches, a heap, open connections) must not reach the next. It costs a
+With a *factor* `"load.clients"` the system is started anew for each level instead. Use that if what
+one step leaves behind (caches, a heap, open connections) must not affect the next. It costs one
 start for each level.
 
 If every system is attached, nothing is started, so the systems take turns within each step. A
 replay over systems as found (`[ingest] index = "as-found"`) is a sweep of one step, at its `speed`.
 
-**A load of several stages** has a shape, and is for trials. A stage is `[SECONDS, RATE]`, or
+**A load of several stages** changes its rate within a trial. A stage is `[SECONDS, RATE]`, or
 `[SECONDS, FROM, TO]` for a ramp; so a spike, a ramp, or a long soak is a list of stages:
 
 ```toml
 [load]
 stages = [[60, 100], [30, 400], [60, 100]]   # requests a second: before, in and after a spike
-judged_stage = 3                             # what remains of it; default: the longest at one rate
+judged_stage = 3                             # the last one; default: the longest at one rate
 ```
 
-One stage at one rate is the measured window. It is judged, and treatments are compared by it; what
-comes before counts as its warm-up. The report shows all stages with their times, and draws the
+One stage at one rate is the measured window. It is judged, and treatments are compared by it. The
+stages before it count as its warm-up. The report shows all stages with their times, and draws the
 offered rate below the response times.
 
 **A capacity** is the greatest rate that keeps a promise. A capacity search chooses the rates, and
@@ -328,19 +332,18 @@ The search chooses rates, windows and warm-ups, so those keys, and `clients`, ar
 have no control.
 
 **The warm-up** lasts until the same queries are no longer seen to become faster and most of the
-distinct ones have been asked. At `warmup_limit_s` it ends in any case. It cannot see a system that
-stops getting faster and goes on later: give such a system a fixed warm-up, with `warmup_s`. A
-capacity search warms the system up in the same way before it begins (an `effort` below 1 shortens
-the limit).
+distinct ones have been asked. At `warmup_limit_s` it ends in any case. It ends too early for a
+system that stops getting faster and goes on later: give such a system a fixed warm-up, with
+`warmup_s`. A capacity search warms the system up in the same way before it begins (an `effort`
+below 1 shortens the limit).
 
-However long the warm-up was, the window is then judged to be
-[steady, not steady or unknown](methodology/steadiness.md). A short window shows little. If a system
-must answer many requests a second before such a window can show that it is steady, `searchbench
-plan` says how many.
+However long the warm-up was, the window is then judged to be [steady, not steady or
+unknown](methodology/steadiness.md). A short window shows little: only a system that answers many
+requests a second can then be shown to be steady. `searchbench plan` says how many.
 
 ## Requests in place of queries
 
-Systems that already run can be sent requests as they are: paths, SQL statements, JSON, or a log
+You can send ready-made requests to systems that already run: paths, SQL statements, JSON, or a log
 that a server wrote. `[requests]` then stands in place of `[corpus]` and `[queries]`, and each
 system has the URL to which its requests are sent:
 
@@ -356,16 +359,17 @@ attach = "http://127.0.0.1:10040"
 clients = [1, 2, 4, 8]
 ```
 
-Such systems are taken as they are found; the parameters of their engines cannot be set.
-`searchbench load` writes studies of this kind and runs them. A replay (`kind = "replay"`) sends the
-whole log at its own times, unless `seconds` says otherwise.
+Such systems are measured as they are; the parameters of their engines cannot be set. `searchbench
+load` writes studies of this kind and runs them. A replay (`kind = "replay"`) sends the whole log at
+its own times, unless `seconds` says otherwise.
 
 ## Operations in place of queries
 
-An operation is one question in a system's own words: one or several statements of SQL, text or
-prepared, on one connection. Several *methods* answer it, and are compared as systems are.
+An operation is one question in a system's own words: one or several SQL statements, sent as text or
+prepared, on one connection; or statements of BQL, or requests of HTTP. Several *methods* answer it,
+and are compared as systems are.
 `[operations.NAME]` then stands in place of `[queries]`. The methods are a factor of their own,
-called `method`; where there are several operations, so is `operation`.
+called `method`; if there are several operations, `operation` is a factor too.
 
 ```toml
 question = "From how many rows on is one IN better than many single selects?"
@@ -388,8 +392,8 @@ SELECT * FROM data WHERE id = {id};
 "operations.fetch.rows" = [1, 10, 100, 1000]
 ```
 
-[OPERATIONS.md](OPERATIONS.md) leads from a file of SQL to a page, and says what marks and places
-there are.
+[OPERATIONS.md](OPERATIONS.md) leads from files of SQL to a report, and lists all marks and
+placeholders.
 
 ## Roles: what goes on beside the readers
 
@@ -427,24 +431,24 @@ _SYSTEMS = """\
 The other keys are the engine's parameters. Those marked ● change the index: each level of one needs
 an ingest of its own.
 
-An attached system keeps its own settings; where they are not the study's, the report says so. What
+An attached system keeps its own settings. If they differ from the study's, the report says so. What
 happens to its documents depends on their number:
 
-- as many as the corpus has: they are taken to be the corpus's;
+- as many as the corpus has: they are assumed to be the corpus;
 - none: the corpus is put in;
 - any other number: the trial fails.
 
 With `[ingest] index = "as-found"` documents are neither counted nor put in.
 
-A NAME may have any characters except control characters, `*` and `=`. Quote it if it has others
-than letters, digits, `-` and `_`. User, password and database are read from
+A NAME may contain any characters except control characters, `*` and `=`. Quote it if it contains
+anything but letters, digits, `-` and `_`. User, password and database are read from
 SEARCHBENCH_NAME_USER, SEARCHBENCH_NAME_PASSWORD and SEARCHBENCH_NAME_DATABASE (NAME in capitals,
 `-` as `_`).
 """
 
 _INGEST = (
-    "How documents are put in. `batch` and `connections` may be factors. By which statement "
-    "documents come in is a parameter of some engines (`door`)."
+    "How documents are put in. `batch` and `connections` may be factors. Some engines have a "
+    "parameter `door`: the statement by which documents come in."
 )
 _STORAGES = (
     "One of `filesystem`, `directory` and `ram`. The limits slow the device below ext4, "
@@ -458,7 +462,7 @@ def reference() -> str:
     """The whole page."""
     parts = [
         _HEAD,
-        _section("Beside the tables", "", TOP_KEYS),
+        _section("At the top", "Keys that stand before all tables.", TOP_KEYS),
         _section("[corpus]", "Where documents come from.", corpora.SPEC_KEYS),
         _section("[queries]", "What is asked.", registry.SPEC_KEYS),
         _section(
@@ -488,10 +492,10 @@ def _places() -> str:
         for kind in FILES
         if kind != "data"
     }
-    can = " and ".join(f"`{kind}` ({names})" for kind, names in apart.items())
+    can = ", ".join(f"`{kind}` ({names})" for kind, names in apart.items())
     return (
-        "Where systems run, and where their files lie. Some engines can lay a kind of files on a "
-        f"storage of its own: {can}."
+        "Where systems run, and where their files are kept. Some engines can keep a kind of file "
+        f"on a storage of its own: {can}."
     )
 
 
@@ -546,7 +550,7 @@ def _jobs(engine: Engine) -> str:
 
 def _table(what: str, rows: Iterable[tuple[str, str, str, str]]) -> str:
     """``rows``: name, values, default, meaning."""
-    head = f"\n| {what} | values | default | |\n|---|---|---|---|\n"
+    head = f"\n| {what} | values | default | meaning |\n|---|---|---|---|\n"
     return head + "".join(f"| `{name}` | {' | '.join(cells)} |\n" for name, *cells in rows)
 
 

@@ -194,7 +194,7 @@ def _problem(address: str, *, remote: bool) -> str:
         pieces = ", ".join(show(piece.strip()) for piece in address.split(","))
         return f"{show(address)} is several addresses; give a list: attach = [{pieces}]"
     if not address.strip() or address != address.strip() or any(c.isspace() for c in address):
-        return f"{show(address)} is no address; say HOST:PORT or a URL, without spaces"
+        return f"{show(address)} is not an address; give HOST:PORT or a URL, without spaces"
     try:
         scheme, host, port = (_url if is_url(address) else _plain)(address)
     except ValueError as wrong:
@@ -204,7 +204,7 @@ def _problem(address: str, *, remote: bool) -> str:
     if not remote and _elsewhere(host):
         return (
             f"{host} is not this machine's loopback: a load test is an attack on whoever did not "
-            "ask for it; say `remote = true` if that server is yours to load"
+            "ask for it; set `remote = true` if that server is yours to load"
         )
     return ""
 
@@ -212,7 +212,7 @@ def _problem(address: str, *, remote: bool) -> str:
 def _mixed(addresses: Sequence[str]) -> str:
     """What is wrong with several good addresses of one system together; empty if nothing is."""
     if len(set(addresses)) < len(addresses):
-        return "an address is there twice"
+        return "an address is given twice"
     kinds = {urlsplit(a).scheme if is_url(a) else "HOST:PORT" for a in addresses}
     if len(kinds) > 1:
         found = " and ".join(sorted(kinds))
@@ -225,7 +225,7 @@ def _url(text: str) -> tuple[str, str, int]:
     try:
         parts = urlsplit(text)
     except ValueError:
-        raise ValueError(f"{show(text)} is no URL") from None
+        raise ValueError(f"{show(text)} is not a URL") from None
     scheme = f"{parts.scheme}://"
     if parts.scheme not in _SCHEMES:
         hint = nearest(parts.scheme, _SCHEMES)
@@ -248,7 +248,7 @@ def _url(text: str) -> tuple[str, str, int]:
 
 def _plain(text: str) -> tuple[str, str, int]:
     host, colon, digits = text.rpartition(":")
-    expected = f"{show(text)} is no address; say HOST:PORT or a URL, as in "
+    expected = f"{show(text)} is not an address; give HOST:PORT or a URL, as in "
     if not colon:
         raise ValueError(expected + show(f"{text}:9306"))
     if not (digits.isascii() and digits.isdigit()) or not 0 < int(digits) <= _GREATEST_PORT:

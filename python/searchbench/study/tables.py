@@ -203,7 +203,7 @@ def check_requests(given: Given, systems: Iterable[System]) -> None:
     if path is not None and "file" in first.table:
         found.append(("path", "give `file` or `path`, not both"))
     if path is not None and "form" in first.table:
-        found.append(("form", "`form` is that of a file, and one `path` is asked"))
+        found.append(("form", "`form` is for a file, and one `path` is asked"))
     if isinstance(path, str):
         if not path.startswith("/"):
             found.append(("path", f'`path` must begin with "/", not {show(path)}'))

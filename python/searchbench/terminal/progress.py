@@ -5,21 +5,15 @@ from __future__ import annotations
 import shutil
 import signal
 import sys
-import time
 from collections import deque
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Self
-
-from msgspec import structs
+from typing import Self
 
 from searchbench.measure.kept import Standing
 from searchbench.record.trial import Trial as Kept
-from searchbench.study.estimate import search_s
-from searchbench.study.plan import Plan, Trial, measured, warmups_s
-
-if TYPE_CHECKING:
-    from searchbench.terminal.searching import Searching
+from searchbench.study.plan import Plan, Trial, measured
+from searchbench.terminal.remaining import Remaining
 
 _OVER_S = 1.0
 _FOREIGN = (
@@ -35,15 +29,12 @@ class Terminal:
     def __init__(self, plan: Plan | None) -> None:
         self.plan = plan
         self.live = sys.stderr.isatty()
-        self.began = time.monotonic()
-        self.at_start: int | None = None
         self.head = ""
         self.now = ""
         self.done = self.of = 0
-        self.each_s = 0.0
         self.interrupted = self.advised = False
-        searched = plan is not None and plan.judging.measure == "capacity"
-        self.search = _searching(plan) if plan is not None and searched else None
+        self.searching = plan is not None and plan.judging.measure == "capacity"
+        self.remaining = Remaining(plan)
 
     def __enter__(self) -> Self:
         """Take Ctrl-C for the time being.
@@ -82,9 +73,8 @@ class Terminal:
     def begins(self, trial: Trial, label: str, done: int, of: int) -> None:
         """The next trial."""
         self._heed()
-        if self.at_start is None:
-            self.at_start = done
         self.done, self.of = done, of
+        self.remaining.begins(done, of)
         count = f"{done + 1}/{of}" if of else f"trial {done + 1}"
         kind = " (A/A)" if trial.control else " (traced)" if trial.traced else ""
         self.head = f"[{count}] {label}{kind}"
@@ -105,15 +95,12 @@ class Terminal:
     def ends(self, trial: Trial, about: Kept, invalid: str) -> None:
         """A trial is on record; one that failed or is invalid says why at once."""
         self.done += 1
-        if self.search is not None:
-            self.search.ends(about)
-        here = self.done - (self.at_start or 0)
-        self.each_s = (time.monotonic() - self.began) / max(1, here)
+        self.remaining.ends(about)
         if about.status != "ok":
             self._line(f"{self.head}: failed at {about.stage}: {about.reason}")
         elif invalid:
             self._line(f"{self.head}: done, but invalid: {invalid}{self._left()}")
-            more = self.search is not None or self.done < self.of
+            more = self.searching or self.done < self.of
             if "foreign CPU: " in invalid and more and not self.advised:
                 self.advised = True
                 self._line(_FOREIGN)
@@ -131,14 +118,8 @@ class Terminal:
             raise KeyboardInterrupt
 
     def _left(self) -> str:
-        """Time left, from how long the trials of this sitting took; of a search, the most."""
-        if self.search is not None:
-            return f", up to {_duration(self.search.most_s())} left"
-        here = self.done - (self.at_start or 0)
-        still = (len(self.plan.every) if self.plan else self.of) - self.done
-        if not here or still <= 0:
-            return ""
-        return f", about {_duration(self.each_s * still)} left"
+        left = _takes(self.remaining)
+        return left and f"{left} left"
 
     def _show(self, what: str) -> None:
         if self.live:
@@ -203,7 +184,12 @@ def _said(recent: bytes) -> str:
 def outlook(plan: Plan) -> str:
     """What is measured, and about how long it takes."""
     first = "first look, which decides nothing: " if plan.judging.first_look else ""
-    return f"{first}{measured(plan)}, {_takes(plan)}"
+    return f"{first}{measured(plan)}{_takes(Remaining(plan))}"
+
+
+def _takes(remaining: Remaining) -> str:
+    left = remaining.left()
+    return "" if left is None else f", {left}"
 
 
 def beginning(plan: Plan, place: Path, found: Standing | None) -> str:
@@ -222,42 +208,7 @@ def beginning(plan: Plan, place: Path, found: Standing | None) -> str:
         trials = "trial" if found.kept == 1 else "trials"
         return f"{found.kept} {trials} {are} {since}; the search goes on"
     n, of = len(found.left), len(plan.every)
-    still = structs.replace(
-        plan, trials=found.left, traced=(), estimated_s=plan.estimated_s * len(found.left) / of
-    )
     return (
-        f"{found.kept} of {of} trials {are} {since}; {n} {'is' if n == 1 else 'are'} driven now, "
-        f"{_takes(still)}"
+        f"{found.kept} of {of} trials {are} {since}; {n} {'is' if n == 1 else 'are'} driven now"
+        f"{_takes(Remaining(plan, of - n))}"
     )
-
-
-def _takes(plan: Plan) -> str:
-    """About how long it takes; with slow warm-ups, at most how much more."""
-    if plan.judging.measure == "capacity":
-        return _search_takes(plan)
-    said, more_s = f"about {_duration(plan.estimated_s)}", warmups_s(plan)
-    return f"{said} (warm-ups: up to {_duration(more_s)} more)" if more_s else said
-
-
-def _searching(plan: Plan) -> Searching:
-    from searchbench.terminal.searching import Searching  # here, not above: what judges is heavy
-
-    return Searching(plan)
-
-
-def _search_takes(plan: Plan) -> str:
-    """A search decides by what it sees: a range, and what it takes at most."""
-    judging, search = plan.judging, _searching(plan)
-    usual_s = search.searches * search_s(judging.promises, judging.effort)
-    rest_s = max(0.0, plan.estimated_s - usual_s)  # documents, indexes
-    most_s = search.most_s()
-    spans = (usual_s / 3, min(3 * usual_s, most_s), most_s)
-    return "mostly {} to {}, up to {}".format(*(_duration(rest_s + span) for span in spans))
-
-
-def _duration(seconds: float) -> str:
-    """Roughly, for a person: 40 s, 12 min, 3.5 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"

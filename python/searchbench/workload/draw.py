@@ -113,8 +113,8 @@ def plan(
     """
     if cache_entries < 1:
         raise QueryError(
-            "the cache has no entries, so it is never hit; start the server with a cache, or say "
-            "how many answers it keeps"
+            "the cache has no entries, so it is never hit; start the server with a cache, or "
+            "give the number of answers that it keeps"
         )
     if not 0 < hit < 1:
         raise QueryError(_no_probability(hit))
@@ -122,17 +122,17 @@ def plan(
     if least >= _MOST_DISTINCT:
         raise QueryError(
             f"this takes {least:,} distinct requests or more, and at most {_MOST_DISTINCT:,} are "
-            "drawn from; take a smaller cache or a higher rate"
+            "drawn from; use a smaller cache or a higher rate"
         )
     if distribution == "uniform":
         if exponent:
-            raise QueryError("uniform draws have no exponent; say zipf, or leave the exponent away")
+            raise QueryError("uniform draws have no exponent; use zipf, or leave the exponent out")
         exponent = 0.0
         count = max(cache_entries + 1, round(cache_entries / hit))
     elif cache_entries < _FEWEST_ENTRIES:
         raise QueryError(
-            f"what unequal draws do to a cache of {cache_entries} entries cannot be foretold; take "
-            f"one of {_FEWEST_ENTRIES} or more, or equal chances"
+            f"what unequal draws do to a cache of {cache_entries} entries cannot be predicted; "
+            f"use one of {_FEWEST_ENTRIES} or more, or equal chances"
         )
     else:
         exponent = _USUAL_EXPONENT if exponent is None else exponent
@@ -158,7 +158,7 @@ def plan(
         raise QueryError(
             f"a cache of {cache_entries:,} entries is too small for a hit rate of {hit:g}: "
             f"{count:,} distinct requests give {made.expected_hit:.3g}, and no number of them "
-            "comes nearer; take a larger cache or another rate"
+            "comes nearer; use a larger cache or another rate"
         )
     return made
 
@@ -231,15 +231,15 @@ def _no_probability(hit: float) -> str:
     if hit == 1:
         return (
             "a hit rate of 1 is a cache that holds every request: ask fewer distinct requests than "
-            "it has entries, after a warm-up; below that, say for example 0.9"
+            "it has entries, after a warm-up; below that, give for example 0.9"
         )
     if hit == 0:
         return (
             "a hit rate of 0 is a server without its cache: start it without one, or ask no "
-            "request twice; above that, say for example 0.1"
+            "request twice; above that, give for example 0.1"
         )
     percent = f"; {hit:g} % is {hit / 100:g}" if 1 < hit < 100 else ""
-    return f"a hit rate of {hit:g} is no probability between 0 and 1{percent}"
+    return f"a hit rate of {hit:g} is not a probability between 0 and 1{percent}"
 
 
 def _count_of(entries: int, hit: float, exponent: float, policy: Policy) -> int:
@@ -253,7 +253,7 @@ def _count_of(entries: int, hit: float, exponent: float, policy: Policy) -> int:
         raise QueryError(
             f"with the exponent {exponent:g} a cache of {entries:,} entries is hit with "
             f"probability {rate(most):.3g} even by {most:,} distinct requests, so {hit:g} cannot "
-            "be had; take a smaller exponent, or equal chances, which need "
+            "be reached; use a smaller exponent, or equal chances, which need "
             f"{round(entries / hit):,}"
         )
     if rate(least) <= hit:

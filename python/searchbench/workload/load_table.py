@@ -24,14 +24,13 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
     SpecKey("kind", "text", None, "kind of loop; default: by the keys given",
             ("closed", "open", "replay")),
     SpecKey("clients", "integer", 1, "closed loop: how many clients, with a connection each. A "
-            "list here: the steps of a sweep on one warm system. As a factor instead: the system "
-            "is started anew for each level",
+            "list here: the steps of a sweep on one warm system. As a factor: the system is "
+            "started anew for each level",
             minimum=1, maximum=_MOST_CONNECTIONS),
     SpecKey("think_s", "number", 0.0, "closed loop: pause after each answer", minimum=0,
             maximum=3600),
     SpecKey("rate_per_s", "number", None, "open loop: requests a second. A list here: the steps of "
-            "a sweep on one warm system. As a factor instead: the system is started anew for each "
-            "level",
+            "a sweep on one warm system. As a factor: the system is started anew for each level",
             above=0, maximum=10_000_000),
     SpecKey("arrivals", "text", "poisson", "open loop: gaps between requests: random "
             "(exponential), or all the same", ("poisson", "constant")),
@@ -53,8 +52,8 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             ("stretches", "logged", "shuffled", "drawn")),
     SpecKey("warmup_s", "number", None, "a fixed warm-up: seconds before the measured window; "
             "default: a warm-up until steady (for a replay: 0)", minimum=0, maximum=86_400),
-    SpecKey("warmup_limit_s", "number", None, "a warm-up until steady ends after so many "
-            "seconds in any case (default 60); the trial is then steady only if its window is "
+    SpecKey("warmup_limit_s", "number", None, "a warm-up until steady ends after this "
+            "many seconds in any case (default 60); the trial is then steady only if its window is "
             "shown to be", above=0,
             maximum=86_400),
     SpecKey("seconds", "number", None, "length of the measured window (default 10; a replay lasts "
@@ -82,8 +81,8 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
     SpecKey("abort", "boolean", False, "for a sweep with `slo`: end it as soon as a step has "
             "surely broken a promise"),
     SpecKey("effort", "number", 1.0, "for a capacity search: multiplies the length of its trials; "
-            "below 0.3 the answer is rough: its intervals hold the truth in fewer than 95 % of "
-            "cases, and it does not say 95 %",
+            "below 0.3 the answer is rough: its intervals contain the truth in fewer than 95 % "
+            "of cases, and it does not claim 95 %",
             above=0, maximum=100),
     SpecKey("cache_hit", "number", None, "draw the requests so that the server's cache answers "
             "this share of them", minimum=0, maximum=1),
@@ -122,7 +121,7 @@ _GOES_WITH: Mapping[str, Mapping[str, str]] = {
     "stages": {
         "judged_stage": "`judged_stage` is one of the `stages`, and there are none",
     },
-    "slo": {"abort": "`abort` ends a sweep that broke its promise: say which, with `slo`"},
+    "slo": {"abort": "`abort` ends a sweep that broke its promise: give one with `slo`"},
     "cache_hit": {
         "cache_entries": "`cache_entries` goes with `cache_hit`, the share that is wanted",
         "cache_law": "`cache_law` goes with `cache_hit`, the share that is wanted",
@@ -171,7 +170,7 @@ def problems(
                 if other != kind and given.get(key) is not None:
                     yield key, f"`{key}` is for {_LOOPS[other]}, and this load is {kind}"
         if kind == "closed" and given.get("connections") is not None:
-            yield "connections", "a closed loop has a connection for each client; say `clients`"
+            yield "connections", "a closed loop has a connection for each client; set `clients`"
         if kind == "open" and given.get("rate_per_s") is None and given.get("stages") is None:
             yield (
                 "kind" if "kind" in given else "arrivals",
@@ -191,7 +190,7 @@ def problems(
             yield by_count, f"give `{by_count}` or `{by_time}`, not both: one window, one measure"
     yield from _lonely(given)
     if given.get("warmup_requests") is not None and given.get("requests") is None:
-        yield "warmup_requests", "`warmup_requests` goes with `requests`; say `warmup_s`"
+        yield "warmup_requests", "`warmup_requests` goes with `requests`; set `warmup_s`"
     if given.get("warmup_limit_s") is not None:
         if given.get("warmup_s") is not None:
             yield (
@@ -200,7 +199,7 @@ def problems(
                 "leave one out",
             )
         if kind == "replay":
-            yield "warmup_limit_s", "a replay is not warmed up until steady; say `warmup_s`"
+            yield "warmup_limit_s", "a replay is not warmed up until steady; set `warmup_s`"
     cpus = given.get("cpus") or []
     if any(c < 0 or c != int(c) for c in cpus) or len(set(cpus)) != len(cpus):
         yield "cpus", "`cpus` must be different numbers of processors, from 0"
@@ -303,7 +302,7 @@ def parse_promise(text: str) -> tuple[Condition, ...]:
             at = start + len(part) - len(part.lstrip()) if words else start
             where = f" (character {at + 1})" if at else ""
             raise SearchbenchError(
-                f'"{words}"{where} is no promise; say for example "{_PROMISE}" '
+                f'"{words}"{where} is not a promise; give for example "{_PROMISE}" '
                 "(pNN < TIME with ns, us, ms or s; errors < SHARE%)"
             )
     return tuple(found)

@@ -35,7 +35,7 @@ pub fn check(path: &Path) -> Result<(Settings, Vec<Mistake>), String> {
             .filter(|byte| **byte == b'\n')
             .count();
         format!(
-            "{}:{}: this line is not UTF-8; write it so",
+            "{}:{}: this line is not UTF-8; convert the file to UTF-8",
             path.display(),
             line + 1
         )
@@ -129,7 +129,7 @@ fn reload(collector: &Collector, path: &Path) {
     match load(path) {
         Ok(settings) => match collector.reload(settings) {
             Ok(()) => eprintln!(
-                "searchbench collect: works by {} as it is now",
+                "searchbench collect: now works by the new {}",
                 path.display()
             ),
             Err(why) => collector.complain(why),
@@ -142,7 +142,7 @@ fn reload(collector: &Collector, path: &Path) {
                 .unwrap_or_default();
             let count = fatal.len();
             collector.complain(format!(
-                "{}: {count} mistakes, so the configuration of before is kept: {first}",
+                "{}: {count} mistakes, so the earlier configuration is kept: {first}",
                 path.display()
             ));
         }

@@ -41,7 +41,7 @@ pub fn listen(host: Option<&str>, port: u16) -> Result<TcpListener, String> {
     };
     let host = host.unwrap_or(LOOPBACK);
     bind(host).map_err(|error| {
-        format!("cannot listen at {host}:{port}: {error}; another port is given with -p PORT")
+        format!("cannot listen at {host}:{port}: {error}; give another port with -p PORT")
     })
 }
 

@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ PART_PARAMETERS = frozenset({"parts", "part_kind", "levels", "shards", "statisti
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Hits = tuple[tuple[str, float | None], ...]  # ids with scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +154,12 @@ def compare(
     require: Require,
     k: int,
     queries: Sequence[Mapping[str, Any]] = (),
+    titles: Mapping[str, str] = MappingProxyType({}),
 ) -> Pair:
     """How far two treatments return the same, over the distinct queries that both answered.
 
     ``k``: how many hits from the top are looked at. ``queries``: rows of the query set, for the
-    text and for naming causes.
+    text and for naming causes. ``titles``: of documents, by id, for the examples.
     """
     asked, at_a, at_b = np.intersect1d(a.query, b.query, return_indices=True)
     answered = a.ok[at_a] & b.ok[at_b]
@@ -222,14 +225,13 @@ def compare(
         errors_b=int(np.count_nonzero(~b.ok)),
         causes=dict(counts.most_common()),
         examples=tuple(
-            Difference(
-                query=int(both[i]),
-                text=str(by_number.get(int(both[i]), {}).get("text", "")),
-                cause=cause,
-                total_a=int(total_a[i]) if total_a[i] >= 0 else None,
-                total_b=int(total_b[i]) if total_b[i] >= 0 else None,
-                hits_a=_hits(a, int(at_a[i]), k),
-                hits_b=_hits(b, int(at_b[i]), k),
+            _difference(
+                int(both[i]),
+                str(by_number.get(int(both[i]), {}).get("text", "")),
+                cause,
+                (int(total_a[i]), int(total_b[i])),
+                (_hits(a, int(at_a[i]), k), _hits(b, int(at_b[i]), k)),
+                titles,
             )
             for i, cause in _varied(sorted(shown, key=lambda one: float(found.rbo[one[0]])))
         ),
@@ -342,7 +344,21 @@ def _canonical(texts: list[str | None]) -> NDArray[Any]:
     return out
 
 
-def _hits(answers: Answers, row: int, k: int) -> tuple[tuple[str, float | None], ...]:
+def _difference(
+    query: int,
+    text: str,
+    cause: str,
+    totals: tuple[int, int],
+    hits: tuple[Hits, Hits],
+    titles: Mapping[str, str],
+) -> Difference:
+    """``totals``: below 0 where there is none."""
+    total_a, total_b = (total if total >= 0 else None for total in totals)
+    listed = {hit: titles[hit] for side in hits for hit, _ in side if hit in titles}
+    return Difference(query, text, cause, total_a, total_b, *hits, titles=listed)
+
+
+def _hits(answers: Answers, row: int, k: int) -> Hits:
     begin = int(answers.offsets[row])
     end = min(int(answers.offsets[row + 1]), begin + k)
     ids = answers.ids.slice(begin, end - begin).to_pylist()

@@ -63,8 +63,9 @@ class AnswerBook:
                 self._asked[digest] = self.record.queries(digest) if digest else []
             rule, queries = self.rule, self._asked[digest]
             self._pairs[key] = agreement.compare(
-                x, y, require=rule.require, k=rule.k, queries=queries
-            )
+                x, y, require=rule.require, k=rule.k, queries=queries,
+                titles=self.record.titles(x.about.corpus.digest),
+            )  # fmt: skip
         return self._pairs[key]
 
     def of_all(self, treatments: Sequence[str]) -> tuple[Agreement, ...]:

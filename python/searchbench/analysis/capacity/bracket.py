@@ -112,7 +112,7 @@ def _between_stalls(found: Bracket, seen: Seen) -> Bracket:
         f"Its stalls alone break {time.text} at any rate."
         if least > time.allowed
         else f"{HOW_OFTEN} is not known, and so neither is the rate that keeps the promise in the "
-        "long run: longer trials (more effort) tell more."
+        "long run: longer trials (more effort) would show more."
     )
     told = found.sentence
     if found.holds is not None and seen.stalled:

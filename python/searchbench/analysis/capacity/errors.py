@@ -63,7 +63,7 @@ class Failing:
             return (
                 f"{percent(self.share)} of all requests fail, and too few of them, or too few "
                 "bursts, to say whether the rate decides over that. So it is not known which rate "
-                f"keeps {text}: longer trials (more effort) tell more."
+                f"keeps {text}: longer trials (more effort) would show more."
             )
         said = (
             f"{percent(self.share)} of all requests fail, whatever the rate "
@@ -76,7 +76,7 @@ class Failing:
         return (
             f"{said}. In the long run that may be {percent(self.low)} to {percent(self.high)} "
             f"(95 %), so it is not known whether any rate keeps {text}: longer trials (more "
-            "effort) tell more, or promise another share of errors."
+            "effort) would show more, or promise another share of errors."
         )
 
 

@@ -17,12 +17,14 @@ from searchbench.analysis.capacity.bracket import (
     ROUGH,
     SURE_EFFORT,
 )
+from searchbench.analysis.capacity.table import table
 from searchbench.analysis.compare import builds
 from searchbench.analysis.judgement import Capacity, Judgement, Step
 from searchbench.analysis.sweep import verdict as sweep
 from searchbench.analysis.words import listed, per_s
 
 FEW = 3  # subjects of which each pair has a sentence
+ALL_VOID = "All trials are void"  # how the sentence begins then
 LEFT_OUT = "left out"  # the verdict of a trial that says nothing
 Found = Mapping[tuple[str, str], Capacity]  # by subject and promise
 Pairs = Callable[[str, str], Pair | None]  # how two subjects agree; None: replies were not read
@@ -75,8 +77,9 @@ def sustained(judged: Judgement, pair: Pairs) -> Judgement:
     if not capacity:
         none = "The plan has no promise, so there is no capacity to be found."
         parts.append([Said(none, Rank.ANSWER)])
-    header, lines = sweep.table(steps)
-    if len(capacity) != 1:
+    if len(capacity) == 1:
+        header, lines = table(capacity[0], steps)
+    else:
         header = ("configuration", *promises)
         shown = {(c.subject, c.promise): interval(c) for c in capacity}
         lines = tuple((name, *(shown[name, p] for p in promises)) for name in names)
@@ -126,7 +129,7 @@ def _by_void_trials(found: Capacity, steps: Sequence[Step]) -> Capacity:
         return found
     why = ", ".join(sweep.kinds(*own))
     told = found.sentence[:1].lower() + found.sentence[1:]
-    void = f"All trials are void ({why}), so mend that and search again before you rely on this"
+    void = f"{ALL_VOID} ({why}), so fix that and search again before you rely on this"
     return replace(found, sentence=f"{void}: {told}")
 
 
@@ -234,7 +237,7 @@ def _doubted(found: Capacity, steps: Sequence[Step]) -> Capacity:
     least, why = min(rates[s.trial] for s in void), ", ".join(sweep.kinds(*void))
     doubt = (
         f"All trials from {per_s(least)} on are void ({why}), so the load generator or the machine "
-        "may have broken the promise there, and the system may sustain more: mend that and search "
-        "again."
+        "may have broken the promise there, and the system may sustain more"
     )
+    doubt += "." if found.sentence.startswith(ALL_VOID) else ": fix that and search again."
     return replace(found, fails=None, chance_inside=None, doubt=doubt)

@@ -23,7 +23,7 @@ RUNS_UNKNOWN = (
     "first again, before and after the second, and give those records with --same."
 )
 
-MEND = "Find out why these requests fail, mend that, and run it again."
+MEND = "Find out why these requests fail, fix that, and run it again."
 BUILD = 'Build the index in each block ([ingest] index = "per-block"), or for each of several runs.'
 
 

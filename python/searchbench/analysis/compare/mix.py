@@ -18,7 +18,7 @@ from searchbench.record.trial import Load
 
 MINGLED = (
     "some clients asked other queries than the rest, and whether clients or queries make the "
-    'difference is unknown: longer windows or `order = "shuffled"` tell'
+    'difference is unknown: longer windows or `order = "shuffled"` would show it'
 )
 
 Floats = NDArray[np.float64]

@@ -66,13 +66,25 @@ def family(treatments: Sequence[TreatmentResult]) -> list[tuple[str, str]]:
     """The pairs to be compared, decided by the plan alone and never by the results.
 
     All pairs up to six treatments. Beyond, those that differ in exactly one factor: of
-    a numeric one only neighbouring levels, of others all.
+    a numeric one only neighbouring levels, of others all. A method of an operation and the system
+    are one factor where neither system is asked by the other's method. What answers one operation
+    is compared with nothing that answers another.
     """
+    both = [
+        (a, b)
+        for a, b in combinations(treatments, 2)
+        if a.levels.get("operation") == b.levels.get("operation")
+    ]
     if len(treatments) <= ALL_PAIRS_UP_TO:
-        return [(a.treatment, b.treatment) for a, b in combinations(treatments, 2)]
+        return [(a.treatment, b.treatment) for a, b in both]
     pairs = []
-    for a, b in combinations(treatments, 2):
+    asked = {(t.system, t.levels.get("method")) for t in treatments}
+    for a, b in both:
         factors = [f for f in {**a.levels, **b.levels} if a.levels.get(f) != b.levels.get(f)]
+        if {"system", "method"} <= {*factors}:
+            crossed = {(a.system, b.levels.get("method")), (b.system, a.levels.get("method"))}
+            if not crossed & asked:
+                factors.remove("method")
         if len(factors) == 1 and _neighbours(factors[0], a, b, treatments):
             pairs.append((a.treatment, b.treatment))
     return pairs
@@ -310,7 +322,7 @@ def _decide(
             f"{_percent(comparison.floor - 1)} that the A/A control shows"
         )
     elif not excludes_one or p >= ALPHA:
-        why = "the interval includes 1, which is no difference"
+        why = "the interval includes 1, that is, no difference"
         if excludes_one:
             why = f"p = {p:.2g} after correcting for {tests} comparisons"
         if size <= (expected := _expected_floor(comparison, noise)):

@@ -56,7 +56,7 @@ def _of_kinds(findings: Sequence[Finding], *kinds: str) -> Iterator[str]:
 def _of_lost(lost: Mapping[str, str], trials: bool) -> Iterator[str]:
     how = "has no valid trial of" if trials else "failed at"
     for label, why in [*lost.items()][:_SHOWN]:
-        yield f"The second {how} {label} ({why}): mend that and run it again."
+        yield f"The second {how} {label} ({why}): fix that and run it again."
     if len(lost) > _SHOWN:
         yield f"The second {how} {len(lost) - _SHOWN} further treatments either."
 
@@ -66,7 +66,7 @@ def _not_comparable(lines: Sequence[RecordLine]) -> Iterator[str]:
     for reason, n in reasons.most_common():
         many = plural(n, "treatment", "treatments")
         what = (
-            "mend what spoils trials and run it" if "valid trial" in reason else "measure the same"
+            "fix what spoils trials and run it" if "valid trial" in reason else "measure the same"
         )
         again = "again" if "valid trial" in reason else "in both records"
         yield f"Of {n} {many} nothing is known, because {reason}: {what} {again}."
@@ -150,7 +150,7 @@ def _answers(agreed: Mapping[str, Agreement]) -> Iterator[str]:
         label, worst = max(differ.items(), key=lambda one: one[1].differing)
         yield (
             "The ratios leave out the queries that the two answer differently ("
-            f"{label}: {worst.differing} of {worst.queries}). If that change was not meant, mend "
+            f"{label}: {worst.differing} of {worst.queries}). If that change was not meant, fix "
             "it and run the second again."
         )
 

@@ -192,9 +192,11 @@ def _agreement(a: Run, b: Run, key: Key) -> agreement.Pair | None:
         return None
     sides = agreement.read_answers(a.record, x), agreement.read_answers(b.record, y)
     rule = a.record.plan.judging.agreement
+    digest = x.corpus.digest
     return agreement.compare(
-        *sides, require=rule.require, k=rule.k, queries=a.queries(x.queries.digest)
-    )
+        *sides, require=rule.require, k=rule.k, queries=a.queries(x.queries.digest),
+        titles=a.record.titles(digest) | b.record.titles(digest),
+    )  # fmt: skip
 
 
 def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sweeps.Draft]:
@@ -305,7 +307,7 @@ def _apart(first: Run, run: Run) -> dict[Key, RecordLine]:
         why = next((f" ({line.reason})" for line in lines if line.verdict == "not comparable"), "")
         raise SearchbenchError(
             f"{run.record.path}: nothing in it can be compared with {first.record.path}{why}, so "
-            "it does not tell how much runs differ; give runs of the same study"
+            "it does not show how much runs differ; give runs of the same study"
         )
     return found
 

@@ -116,6 +116,8 @@ def over(c: Comparison, require: str) -> str:
     which = f"the {used} of {total} queries on which both return the same {require}"
     if not c.queries_left_out:
         which = f"all {total} queries, on each of which both return the same {require}"
+        if total == 1:
+            which = f"the one query, on which both return the same {require}"
     more = []
     if require == "none":
         which = f"all {total} queries, whatever they return"

@@ -36,8 +36,8 @@ from searchbench.analysis.words import per_s
 from searchbench.record import Record, Trial
 
 STEPS_ONCE = (
-    "Each step was driven once in each record, so the intervals know only the noise within those "
-    "windows (--repeat 5 tells more)."
+    "Each step was driven once in each record, so the intervals cover only the noise within "
+    "those windows (--repeat 5 shows more)."
 )
 SEARCHED_ONCE = (
     "Each record has one search, on one start of the system, and a restart alone may move a limit."
@@ -289,8 +289,9 @@ def _in_common(
             if mine.readable and other.readable:
                 asked = a.queries(x.queries.digest) if x.queries.digest else ()
                 found = agreement.compare(
-                    mine, other, require=rule.require, k=rule.k, queries=asked
-                ).agreement
+                    mine, other, require=rule.require, k=rule.k, queries=asked,
+                    titles=a.titles(x.corpus.digest) | b.titles(y.corpus.digest),
+                ).agreement  # fmt: skip
             else:
                 not_read = unread(x, y)
         yield x_name, y_name, barrier, found, not_read

@@ -61,8 +61,8 @@ def gain_in_doubt(agreed: Agreement | None, unread: Unread | None) -> str:
         return "neither finds anything on any query, so that no answers are compared"
     if agreed.differing > (1 - MOST) * agreed.queries:
         return (
-            f"{agreed.differing} of {agreed.queries} queries are answered differently, so it may "
-            "be that of other answers"
+            f"{agreed.differing} of {agreed.queries} queries are answered differently, so other "
+            "answers may explain it"
         )
     return ""
 

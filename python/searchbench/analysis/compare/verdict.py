@@ -75,6 +75,8 @@ def decide(
         elif len(groups) <= MOST_QUESTIONS:
             asked = (f"Asked {_question_of(one.first)}: {_most(one, metric)}." for one in groups)
             found += said(asked, Rank.MORE)
+        else:
+            found += said([_tally(groups)], Rank.MORE if found else Rank.ANSWER)
         found += said([standing.over_all(own, require)], Rank.DOUBT)
     found += said(_peaks(scales, metric, own, treatments), Rank.ASIDE)
     doubts = [
@@ -190,6 +192,26 @@ def _table(
 def _of_first(first: TreatmentResult, own: Sequence[Comparison]) -> list[Comparison]:
     """The comparisons of one treatment with others, as ratio first/other."""
     return [_seen_from(first.treatment, c) for c in own if first.treatment in (c.a, c.b)]
+
+
+def _tally(groups: Sequence[_Group]) -> str:
+    """Of many questions, in how many each is the best."""
+    best = Counter(_who(group.first) for group in groups if group.best)
+    what = "operations" if "operation" in groups[0].first.levels else "questions"
+    rest = sum(not group.best for group in groups)
+    if not best:
+        return f"In none of {len(groups)} {what} is anything shown to be better than all else."
+    told = [f"{who} is the best in {n}" for who, n in best.most_common()]
+    if rest:
+        told.append(f"in {rest} nothing is shown to be better than all else that answers")
+    return f"Of {len(groups)} {what}, {listed(told)}."
+
+
+def _who(t: TreatmentResult) -> str:
+    """A treatment without what it was asked: "sensei method=bql"."""
+    asked = dict(_question(t))
+    rest = {f: v for f, v in t.levels.items() if f not in asked and f != "system"}
+    return " ".join([t.system, *(f"{_short_name(f)}={v}" for f, v in rest.items())])
 
 
 def _leads(group: _Group, metric: str) -> str:
@@ -345,7 +367,7 @@ def _no_verdict(trials: Sequence[TrialResult], metric: str) -> str:
 def _questions(
     treatments: Sequence[TreatmentResult],
 ) -> dict[tuple[tuple[str, object], ...], list[TreatmentResult]]:
-    """The treatments by what was asked of what: levels of [queries] and [corpus].
+    """The treatments by what was asked of what: levels of [queries] and [corpus], the operation.
 
     Who chooses a system does not choose the question, so there is no best across them.
     """
@@ -356,7 +378,11 @@ def _questions(
 
 
 def _question(t: TreatmentResult) -> tuple[tuple[str, object], ...]:
-    return tuple((f, v) for f, v in t.levels.items() if f.startswith(("queries.", "corpus.")))
+    return tuple(
+        (f, v)
+        for f, v in t.levels.items()
+        if f == "operation" or f.startswith(("queries.", "corpus."))
+    )
 
 
 def _question_of(t: TreatmentResult) -> str:

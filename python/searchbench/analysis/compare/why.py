@@ -67,7 +67,7 @@ def _state(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Ch
         accused = [x.steadiness for t in (a, b) for x in t.trials
                    if x.steadiness is not None and x.steadiness.answer == "not steady"]  # fmt: skip
         if accused and all(map(slows, accused)):
-            yield True, "A server that does not become slower and slower, which no warm-up mends."
+            yield True, "A server that does not become slower and slower, which no warm-up cures."
         else:
             yield True, "A longer warm-up (see the findings): not both were steady while measured."
     elif c.state == "other caches":
@@ -86,7 +86,7 @@ def _state(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Ch
         ]
         usual = float(f"{median(needed or [math.inf]):.2g}")
         about = f"windows of about {usual:g} s" if usual <= 600 else "far more requests"
-        yield in_the_way, f"Knowing whether both were steady: {about} would tell."
+        yield in_the_way, f"To know whether both were steady: {about} would show it."
 
 
 def _build(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:

@@ -68,7 +68,7 @@ def _interval(
 ) -> tuple[Interval | None, str]:
     """The rows around ``at`` (on logs) at which the band holds 0; or why they have no end."""
     if not math.isfinite(half[i]):
-        return None, "each was measured in one block, which says nothing of the scatter"
+        return None, "each was measured in one block, which says nothing about the scatter"
     sign = 1.0 if means[i] > 0 else -1.0
     low = _end(levels, [sign * m - h for m, h in zip(means, half, strict=True)], i, at, -1)
     high = _end(levels, [-sign * m - h for m, h in zip(means, half, strict=True)], i + 1, at, 1)

@@ -53,12 +53,17 @@ class Slope:
 
 @dataclass(frozen=True, slots=True)
 class MethodCurve:
-    """One method in one crossing of the other levels (``held``, as a label)."""
+    """One method in one crossing of the other levels (``held``, as a label).
+
+    ``others``: these levels without the system, which is ``system`` where there are several.
+    """
 
     method: str
     held: str
     points: tuple[Point, ...]
     slope: Slope | None = None
+    system: str = ""
+    others: str = ""
 
     @property
     def label(self) -> str:
@@ -105,7 +110,8 @@ class RowDifference:
 class OperationResult:
     """One operation: its methods, what crosses, who disagrees.
 
-    ``agreeing``: how many methods (in all crossings) returned the same as the others.
+    ``compared``: how many methods (in all crossings) have an answer on record. ``by_rows``: it
+    asks for rows by a key; else one question is asked, whatever the number of rows.
     """
 
     name: str
@@ -114,3 +120,4 @@ class OperationResult:
     crossovers: tuple[Crossover, ...] = ()
     differing: tuple[RowDifference, ...] = ()
     compared: int = 0
+    by_rows: bool = True

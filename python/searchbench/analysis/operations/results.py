@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 
@@ -52,6 +53,7 @@ def results(
                 crossovers=crossovers(curves),
                 differing=tuple(d for each in returned.values() for d in of_rows.differing(each)),
                 compared=compared,
+                by_rows=bool(planned[own[0].treatment].operation.get("key", True)),
             )
         )
     return tuple(found)
@@ -63,19 +65,22 @@ def _curves(
     planned: Mapping[str, Treatment],
     trials: Mapping[str, Sequence[Trial]],
 ) -> list[MethodCurve]:
-    groups: dict[tuple[str, str], list[Point]] = {}
+    groups: dict[tuple[str, str, str, str], list[Point]] = {}
     for t in treatments:
         plan = planned[t.treatment]
         name = plan.operation["name"]
         own = trials.get(t.treatment, ())
         point = _point(record, t, int(plan.operation.get("rows", 1)), own)
         if point is not None:
-            key = (_method(plan), _held(t, name, point.rows))
+            system = str(t.levels.get("system", ""))
+            held = _held(t, name, point.rows)
+            others = _held(t, name, point.rows, but={"system"})
+            key = (_method(plan), held, system, others)
             groups.setdefault(key, []).append(point)
     found = []
-    for (method, held), points in groups.items():
+    for (method, held, system, others), points in groups.items():
         ordered = tuple(sorted(points, key=lambda p: p.rows))
-        found.append(MethodCurve(method, held, ordered, _slope(ordered)))
+        found.append(MethodCurve(method, held, ordered, _slope(ordered), system, others))
     return found
 
 
@@ -83,12 +88,12 @@ def _method(planned: Treatment) -> str:
     return str(planned.operation["method"])
 
 
-def _held(t: TreatmentResult, name: str, rows: int) -> str:
-    """The levels that are neither the method nor the rows, as a label.
+def _held(t: TreatmentResult, name: str, rows: int, but: AbstractSet[str] = frozenset()) -> str:
+    """The levels that are neither the method nor the rows, as a label; ``but`` without these.
 
     A linked level that is called as the number of rows stands for it.
     """
-    left = {"method", "operation", f"operations.{name}.rows"}
+    left = {"method", "operation", f"operations.{name}.rows", *but}
     return ", ".join(
         str(level) if path == "system" else f"{path.rpartition('.')[2]}={level}"
         for path, level in t.levels.items()

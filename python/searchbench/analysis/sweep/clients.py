@@ -84,8 +84,8 @@ def sentences(
     few = [p for p in own if p.of("answered") is not None and not _interval(p)]
     if most in few:
         said.append(
-            "It answered too few requests to say how sure that is, or how many clients are enough: "
-            "longer steps tell."
+            "It answered too few requests to say how certain that is, or how many clients are "
+            "enough: longer steps would show it."
         )
     elif drifts or _moved(most):
         how = "had stalls" if at.stalled(most) else "was not steady"
@@ -136,7 +136,8 @@ def _no_more(found: Knee, own: Sequence[Point]) -> list[str]:
     costs = _costs(first, [p for p in own if p.x > first.x])
     if found.flat is not first:
         start = (
-            f"Whether {bring} more throughput is not resolved (up to {more}; longer steps tell)"
+            f"Whether {bring} more throughput is not resolved (up to {more}; longer steps would "
+            "show it)"
             f"{costs}."
         )
         if found.flat is found.last:

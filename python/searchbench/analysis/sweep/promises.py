@@ -100,10 +100,10 @@ def _weighed(worst: Kept, whole: Judged, *, closed: bool) -> tuple[PromiseVerdic
         behind = f"{100 * whole.achieved:.3g} % of what was offered was answered in time"
         if whole.achieved_high < throughput.KEEPS_UP:
             return "broken", f"{behind}, and a promise asks for 99 %"
-        return "cannot tell", f"{behind}, which may be chance; a longer window tells"
+        return "cannot tell", f"{behind}, which may be chance; a longer window would show it"
     if worst.verdict == "holds":
         return "kept", said
-    return "cannot tell", f"{said}; a longer window tells"
+    return "cannot tell", f"{said}; a longer window would show it"
 
 
 def _resolved(limit_ns: float | None, trial: Trial, trace: Trace) -> Trace:

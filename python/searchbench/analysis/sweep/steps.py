@@ -32,8 +32,8 @@ MINUTE_NS = 60_000_000_000
 OF_THE_SERVER: Mapping[str, str] = {
     "errors": "See its log for the cause; fewer clients or a lower rate if it is overload.",
     "partial results": "Raise its own time limit, or lower the load until all parts answer.",
-    "server died": "Read its log; memory is the usual reason.",
-    "server ended": "Read its log.",
+    "server died": "Its log may say why.",
+    "server ended": "Its log may say why.",
     OTHERWISE: "Lower the load until the answers agree, or raise its limits.",
     "no answers": "See its log, and what it answers to one request alone.",
     REDIRECTS: "Ask where it points to, or log in (headers).",
@@ -41,7 +41,7 @@ OF_THE_SERVER: Mapping[str, str] = {
     "on how long the window was.",
 }
 _FAILING = {"server died", "errors", "no answers"}
-_PIN = "Keep the server off the client's core (--cpus, taskset), or say --realtime."
+_PIN = "Keep the server off the client's core (--cpus, taskset), or use --realtime."
 _NAMES = {"overload": "not kept up"}
 OF_WARM_UP = (
     "never steady", "warm-up not reached", "warm-up limit", "not steady", "steadiness unknown",

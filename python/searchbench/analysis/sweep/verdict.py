@@ -112,6 +112,8 @@ def agreeing_of(agreed: Sequence[Agreement], subjects: Mapping[str, str]) -> Agr
 def void_of(steps: Sequence[Step], *, left_out: Collection[str] | None = None) -> str:
     """The sentence "Void: ..." where steps say nothing about the server; empty where all do.
 
+    What to do about it is no part of it: the findings that it names have their remedies.
+
     ``left_out``: the trials that a search for capacity does not use; None: it is a sweep. A search
     asks less of a trial, since a promise of 50 ms is kept or broken whether or not the load
     generator is 50 µs late.
@@ -130,7 +132,7 @@ def void_of(steps: Sequence[Step], *, left_out: Collection[str] | None = None) -
             f"rather than the server ({why})"
         )
         if n == of:
-            return f"{said}: mend that and search again before you rely on the answer."
+            return f"{said}."  # the answer itself says what to do before one relies on it
         them = plural(n, "it", "them") if used == n else f"{used} of them"
         return (
             f"{said}; the search counts {them}, and the answer says so where it rests on such "
@@ -143,10 +145,9 @@ def void_of(steps: Sequence[Step], *, left_out: Collection[str] | None = None) -
     if n < of:
         others = f"the search leaves {plural(n, 'it', 'them')} out"
         return f"{said} ({why}); {'the answer is from the others' if left_out is None else others}."
-    known, again = "there is no answer", "run it"
-    if left_out is not None:
-        known, again = "no rate is known that keeps the promise", "search"
-    return f"{said} ({why}), so {known}: mend that and {again} again."
+    sweep = left_out is None
+    known = "there is no answer" if sweep else "no rate is known that keeps the promise"
+    return f"{said} ({why}), so {known}."
 
 
 def failed(steps: Sequence[Step]) -> list[str]:

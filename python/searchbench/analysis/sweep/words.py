@@ -297,8 +297,8 @@ def in_doubt(found: Found, compared: Sequence[Comparison]) -> list[str]:
             )
         if any(MAY_DIFFER in c.reason for c in with_ratio):
             lists.append(
-                f"The requests of {a} and {b} are not one list, so one may have been asked the "
-                "cheaper ones: ask both the same."
+                f"The requests of {a} and {b} are not the same list, so one may have been asked "
+                "cheaper ones: send both the same."
             )
     if len(pairs) <= FEW:
         return hits + lists

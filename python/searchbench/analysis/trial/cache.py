@@ -114,7 +114,8 @@ def from_cache(trial: Trial, trace: Trace, planned: Treatment | None) -> Iterato
             "answers from a cache",
             "note",
             number,
-            f"So many answers came from the server's cache of answers; {why}, so its speed is a "
+            f"This share of the answers came from the server's cache of answers; {why}, so its "
+            "speed is a "
             "part of what was measured.",
             "None, if that is what is asked; with the cache off the search alone is measured.",
         )
@@ -125,9 +126,9 @@ def from_cache(trial: Trial, trace: Trace, planned: Treatment | None) -> Iterato
         "answers from a cache",
         "warning",
         number,
-        f"So many answers came from the server's cache of answers: {_means(share)}.",
-        f"{off}, or ask more distinct requests than it holds{holds}, or say which share of hits "
-        "is wanted (`--cache-hit`).",
+        f"This share of the answers came from the server's cache of answers: {_means(share)}.",
+        f"{off}, or ask more distinct requests than it holds{holds}, or name the share of hits "
+        "that is wanted (`--cache-hit`).",
     )
 
 
@@ -175,7 +176,7 @@ def judged(cache: Cache, in_flight: int, requests: int) -> Iterator[Row]:
             f"{plan.wanted_hit:.1%} were wanted",
             f"How often the server's cache was hit could not be verified{why}.",
             f"By calculation it is {plan.expected_hit:.1%} for a cache of "
-            f"{plan.cache_entries:,} entries that is full; see that it has so many.",
+            f"{plan.cache_entries:,} entries that is full; check that it has that many.",
         )
         return
     counted = cache.counted
@@ -230,15 +231,16 @@ def _cause(
         )
     if counted.hits == 0:
         return (
-            "Not one was a hit: the cache is off, the order was cyclic, the documents change, or "
-            "something in each request makes it another one to the cache.",
+            "Not one request was a hit: the cache is off, the order was cyclic, the documents "
+            "change, or something in each request makes it look new to the cache.",
             "Start the server with a cache, let it rest for a second after the last change, and "
             "draw the requests independently.",
         )
     entries = _entries_like(plan, counted.hits / counted.lookups)
     cause = (
-        f"A cache of about {entries:,} entries would be hit so often, but the requests were drawn "
-        f"for one of {plan.cache_entries:,}; or it forgets by age (Droonga's after 60 s), lost all "
+        f"A cache of about {entries:,} entries would be hit this often, but the requests were "
+        f"drawn for one of {plan.cache_entries:,}; or it forgets by age (Droonga's after 60 s), "
+        "lost all "
         "when documents changed, or was not full yet."
     )
     remedy = (

@@ -135,7 +135,7 @@ def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
             "SEARCHBENCH_SHARED_MACHINE",
             "The user says that others work on this machine too, so foreign CPU makes no trial "
             "invalid, however much there is.",
-            "Unset the variable on a machine of one's own.",
+            "Unset the variable on a machine of your own.",
         )
     sides = [] if unknown else [s for s in _sides(trial, trace.window_s) if s.seconds > 0]
     # What threads of ours used on cores of the other side is nobody else's.
@@ -168,7 +168,7 @@ def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
             f"{kind} unknown",
             "note",
             unknown or "the record does not have the CPU time of each core",
-            "Whether other processes took CPU time in the window cannot be told.",
+            "It is unknown whether other processes took CPU time in the window.",
             "Look at the server's machine while it is measured, or measure again.",
         )
     elif share(worst) + (of := max(s.interrupts_s / s.seconds for s in sides)) >= FOREIGN_WARNING:
@@ -177,8 +177,8 @@ def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
             "note",
             f"{percent(of)} of the cores of the server or of the generator",
             "The kernel served interrupts. Those of the trial's own requests are among them; "
-            "whether there were others cannot be told.",
-            "See that no other traffic uses this machine's network and disks.",
+            "whether there were others is unknown.",
+            "Keep other traffic off this machine's network and disks.",
         )
 
 
@@ -241,7 +241,7 @@ def _steal(trial: Trial, trace: Trace) -> Iterator[Row]:
             "invalid" if share > STEAL_INVALID else "warning",
             percent(share),
             "The hypervisor gave cores that the trial used to others during the window.",
-            "Measure at a quieter hour or on a machine of one's own; more replicates help.",
+            "Measure at a quieter hour or on a machine of your own; more replicates help.",
         )
 
 
@@ -285,7 +285,11 @@ def _disk(trial: Trial, trace: Trace) -> Iterator[Row]:
         "note" if larger else "warning",
         f"{read / 1e6:,.1f} MB, {read / 1e3 / max(1, n):,.1f} kB a request",
         "The server read from a disk in the window: "
-        + ("the index is larger than the memory." if larger else "not all it needs was in memory."),
+        + (
+            "the index is larger than the memory."
+            if larger
+            else "not everything that it needed was in memory."
+        ),
         "Warm up longer, or give it more memory, unless a cold system is what is measured.",
     )
 
@@ -298,7 +302,7 @@ def _faults(trial: Trial, trace: Trace) -> Iterator[Row]:
             "warning",
             f"{faults:,.0f}, {faults / max(1, n):.2g} a request",
             "The server waited for pages of memory that had to be read from a disk.",
-            "Warm up longer, give the machine more memory, and see that it does not swap.",
+            "Warm up longer, give the machine more memory, and make sure that it does not swap.",
         )
 
 
@@ -319,7 +323,7 @@ def _clock(trial: Trial, trace: Trace) -> Iterator[Row]:
             f"core {core.cpu} between {core.mhz_least:,.0f} and {core.mhz_most:,.0f} MHz",
             "A core that was used changed its frequency in the window, so equal work took "
             "unequal time.",
-            "cpupower frequency-set -g performance; turn turbo off; see to the cooling.",
+            "cpupower frequency-set -g performance; turn turbo off; check the cooling.",
         )
     if host.throttled:
         times = max(1, round(host.throttled))

@@ -10,7 +10,10 @@ from searchbench.record import Trial
 
 def failure(trial: Trial, counts: Mapping[str, int]) -> str:
     """Why a method failed in a trial, in the server's words; "" where any operation succeeded."""
-    if trial.operation is None or counts.get("ok") or counts.get("partial") or not counts:
+    if trial.operation is None or counts.get("ok") or not counts:
+        return ""
+    # What only a part of a system answered is an answer, but for one that says why it is none.
+    if counts.get("partial") and "partial" not in trial.said:
         return ""
     worst = max(counts, key=lambda name: counts[name])
     if worst in trial.said:

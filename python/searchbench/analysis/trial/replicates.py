@@ -386,8 +386,8 @@ def _answers_under_load(trial: Trial, differ: int, errors: int, looked: int) -> 
             "invalid" if differ > validity.ERRORS_INVALID * looked else "warning",
             trial.trial,
             f"{differ:,} of {looked:,} sampled replies{unread}",
-            "Under load the server answered otherwise than when asked alone: these times are not "
-            "those of the answers compared.",
+            "Under load the server gave other answers than when asked alone, so these times are "
+            "not those of the answers that were compared.",
             "Lower the load until the answers agree, or raise the server's own limits.",
         ),
     )

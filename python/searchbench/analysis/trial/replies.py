@@ -71,7 +71,7 @@ def _in_part(trial: Trial, trace: Trace) -> Iterator[Finding]:
             trial.trial,
             f"{asked:,} distinct requests asked alone, {measured:,} measured",
             "Answers under load are compared with those of the requests that were asked alone. "
-            "Whether the others are answered under load as alone is not known.",
+            "It is unknown whether the others get the same answers under load as alone.",
             "Ask more of them alone (--captures; in a study: captures in [agreement]).",
         )
 
@@ -91,7 +91,7 @@ def _redirects(trial: Trial) -> Iterator[Finding]:
         trial.trial,
         f"{n:,} of {of:,} replies, warm-up included ({percent(n / of)}): {kinds}",
         "The server sent these requests elsewhere, perhaps to a login, and they were not followed: "
-        "they count as answered and are no answers.",
+        "they count as answered, but are not answers.",
         "Ask where it points to, or log in (headers).",
     )
 

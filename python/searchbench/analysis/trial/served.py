@@ -136,7 +136,8 @@ def _unserved(
     else:
         why = (
             f"No latency has these waits, and {only}. Whether the server or their queries made "
-            f"them wait is unknown: other clients hardly asked these, and waited {took} at most."
+            f"them wait is unknown: other clients hardly asked these queries, and waited {took} "
+            "at most."
         )
     return Finding(
         "clients not served",

@@ -107,16 +107,16 @@ def stalls(trial: Trial, trace: Trace) -> Iterator[Row]:
     if closed:
         meaning += (
             f"The rate is {percent(lost_s / trace.window_s)} lower by that. Each client waited for "
-            "one reply meanwhile, so the latencies hardly know of it, or not at all if it began "
+            "one reply meanwhile, so the latencies hardly show it, or not at all if it began "
             "before the window."
         )
     else:
-        meaning += "How late the slowest requests were is a matter of how often it does so."
+        meaning += "How late the slowest requests were depends on how often this happens."
     yield (
         "stalls",
         "warning",
         number,
-        meaning + " One trial does not tell how often that happens.",
+        meaning + " One trial does not show how often that happens.",
         "See the server's log at that time: a collector, a merge, something loaded. A longer "
         "warm-up if it is only slow at first, else more trials or longer ones.",
     )

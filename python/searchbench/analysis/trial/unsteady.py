@@ -19,7 +19,7 @@ TOO_LONG_S = 600.0  # a window that nobody waits for, to show that a system was 
 SERIOUS = 0.20  # a change that cannot be excluded and may well alter a ratio
 ANY = 10.0  # an interval that reaches beyond tenfold says nothing
 _SLOWER = (
-    "It becomes slower, which no warm-up mends: look for a leak, merges, a growing queue, other "
+    "It becomes slower, which no warm-up cures: look for a leak, merges, a growing queue, other "
     "load."
 )
 
@@ -47,7 +47,7 @@ def unsteady(trace: Trace, warm: Warmup) -> Iterator[Row]:
             "warning",
             f"measured from {declared_s:.1f} s, steady from {reached_s:.1f} s at the earliest",
             f"The window began before the system was warm: its {what} was {percent(warm.off_by)} "
-            "off the level that it came to later. So this trial is not steady.",
+            "off the level that it reached later. So this trial is not steady.",
             f"Warm up at least {np.ceil(1.2 * reached_s):.0f} s.",
         )
     elif found.answer == "not steady":

@@ -116,7 +116,7 @@ def _outcomes(trial: Trial, trace: Trace) -> Iterator[Row]:
             "no answers",
             "invalid",
             f"0 of {n} requests",
-            "Not one measured request was answered well, so there is nothing to report."
+            "No measured request was answered well, so there is nothing to report."
             + server_said(trial, counts),
             "Look at the trial's outcomes and at the server's log; a longer window if 0 of 0.",
         )
@@ -215,7 +215,8 @@ def _little(trial: Trial, trace: Trace) -> Iterator[Row]:
             f"{share * clients:.2f} of {clients} clients",
             "The times of all requests in the window do not add up to the clients that ran: "
             "samples were lost, or clients ended before the window did.",
-            "Repeat the queries until the window ends; if they are, the generator has a fault.",
+            "Repeat the queries until the window ends; if they already are, the load generator "
+            "has a fault.",
         )
 
 
@@ -251,8 +252,8 @@ def _lag(trial: Trial, trace: Trace) -> Iterator[Row]:
                 severity = "invalid" if ours > limit * theirs else "warning"
                 number = f"{label} {_time(ours)}, {percent(ours / theirs)} of the response {label}"
                 meaning = (
-                    "Requests were sent late by the generator, not by the server's doing, and "
-                    "response time counts it."
+                    "The load generator, not the server, made these requests late, and response "
+                    "time includes that."
                 )
                 break
     remedy = "Give the generator a core of its own, and stop what else uses the machine"
@@ -319,7 +320,7 @@ def _unsupported(trial: Trial, trace: Trace) -> Iterator[Row]:
             "note",
             f"{len(rows)} of {distinct} queries" if distinct else f"{len(rows)} queries",
             "This engine cannot express them; they were not asked: " + "; ".join(reasons[:3]),
-            "Compared are only the queries that both systems answer.",
+            "Only the queries that both systems answer are compared.",
         )
 
 
@@ -330,8 +331,9 @@ def _first_asks(trial: Trial, trace: Trace) -> Iterator[Row]:
             "first asks",
             "note",
             f"{percent(found.value)} of {found.n:,} requests",
-            "These requests were the first of their query in this drive. A slow system asks more "
-            "queries for the first time than a fast one, so a ratio compares cold with warm ones.",
+            "These requests were the first of their query in this drive. In a slow system more "
+            "requests are the first of their query than in a fast one, so a ratio compares cold "
+            "queries with warm ones.",
             "Warm up until every query was asked, or draw fewer distinct queries.",
         )
 
@@ -345,9 +347,9 @@ def failed_finding(trial: Trial) -> Finding:
         trial.trial,
         f"in {stage}",
         trial.reason or "no reason was recorded",
-        "Mend what the reason names and run again: a failed trial is tried anew. With another "
-        "setting it is another study: name another --record. The server's log is beside its "
-        "trial.json.",
+        "Fix what the reason names and run again: a failed trial is tried again. A changed "
+        "setting makes another study, which needs another --record. The server's log is beside "
+        "its trial.json.",
     )
 
 

@@ -57,13 +57,13 @@ class Droonga(Engine):
         home="https://droonga.org",
         unavailable=_NOT_HERE,
         cannot={
-            "fuzzy": "upstream must: it passes over all that Groonga learned after 2015",
+            "fuzzy": "upstream must: it ignores all that Groonga learned after 2015",
             "facets": "we could: its drilldowns come without the names of their fields, and were "
             "seen to count otherwise than Groonga's",
             "group_by": "we could: as facets",
             "snippets": "we could: snippet_html() among the output columns; pieces were seen to be "
             "cut otherwise than by Groonga",
-            "refusal": "upstream must: a value that does not fit its column is not told",
+            "refusal": "upstream must: a value that does not fit its column is not reported",
         },
         deviations={
             "scoring": "term frequency, added up over terms, fields and filters",

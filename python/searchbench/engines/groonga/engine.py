@@ -19,6 +19,7 @@ from searchbench.engines.groonga.commands import column, columns, do, indexes, l
 from searchbench.engines.groonga.service import service
 from searchbench.engines.http_form import HttpReply, get, split
 from searchbench.engines.levers import choice, described, number, switch
+from searchbench.engines.native import Native
 from searchbench.engines.write import Placed, Publish
 from searchbench.workload.queries.algebra import Query
 from searchbench.workload.queries.analysis import lower
@@ -44,10 +45,10 @@ class Groonga(Engine):
             "fuzzy": "we could: fuzzy_search() goes over the keys of a table, so over a lexicon; "
             "nobody has tried here whether its distance is ours",
             "refusal": "upstream must: `load` stores the document without the value that does not "
-            "fit, and says which value, not of which document; so the ingest fails",
+            "fit, and names the value but not the document; so the ingest fails",
         },
         unread={
-            "httpd_workers": "upstream must: nginx does not tell how many workers it has",
+            "httpd_workers": "upstream must: nginx does not report how many workers it has",
             "index_first": "never: whether the index or the documents came first leaves no trace",
         },
         deviations={
@@ -139,6 +140,11 @@ class Groonga(Engine):
         """The text indexes, if they are to come after the documents; everything to disk."""
         text = [] if params["index_first"] else indexes(schema)
         return [Request((*text, do("io_flush")))]
+
+    @property
+    def native(self) -> Native:
+        """Commands with their path: /d/select?table=Docs.., and `rows_at` by its version."""
+        return Native(trouble=_refusal)
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One ``select``."""
@@ -348,6 +354,16 @@ def _counted(where: str, label: str, field: str, limit: int) -> list[tuple[str, 
 
 def _pairs(drilldown: dict[str, Any]) -> list[tuple[str, int]]:
     return [(value, count) for value, count in drilldown["records"]]
+
+
+def _refusal(answer: Any) -> str | None:
+    """Groonga's own words, in the first form of replies or the third."""
+    if isinstance(answer, list) and answer and isinstance(answer[0], list):
+        code, _start, _elapsed, *words = answer[0]
+        return short(str(words[0] if words else code)) if code else None
+    if isinstance(answer, dict) and (error := answer.get("header", {}).get("error")):
+        return short(str(error["message"]))
+    return None
 
 
 def _trouble(http: HttpReply, answer: Any) -> str | None:

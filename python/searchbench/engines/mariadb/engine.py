@@ -99,7 +99,7 @@ class MariaDB(Engine):
         cannot={
             "fuzzy": "upstream must: the full-text search has no terms that are only near; SOUNDS "
             "LIKE and wildcards are something else",
-            "snippets": "upstream must: it does not tell where in a text the words were found",
+            "snippets": "upstream must: it does not report where in a text the words were found",
         },
         unread={
             "mode": "never: it is said in every query, not set in the server",
@@ -379,7 +379,7 @@ class MariaDB(Engine):
         )
 
     def cache_request(self) -> Request:
-        """The counters of its query cache; SHOW is no SELECT, so asking does not count."""
+        """The counters of its query cache; SHOW is not a SELECT, so asking does not count."""
         return request(*_CACHE_ASKED)
 
     def cache_state(self, reply: bytes) -> CacheState:

@@ -191,7 +191,8 @@ def _in_index(names: Sequence[str], schema: Schema, params: Parameters) -> str:
 def text_keys(schema: Schema, params: Parameters) -> list[str]:
     """Name and columns of each text index: of every field, and of all fields together."""
     text = [text_column(schema, f.name, params["analysis"]) for f in schema.of_type(FieldType.TEXT)]
-    alone = [f"t_{name} ({name})" for name in text]
+    # A column of a declared table is quoted, and so is what is called after it.
+    alone = [f"{'`' * (name[0] == '`')}t_{name.removeprefix('`')} ({name})" for name in text]
     return [*([f"t ({', '.join(text)})"] if len(text) > 1 else ()), *alone]
 
 

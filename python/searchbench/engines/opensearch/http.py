@@ -26,6 +26,7 @@ from searchbench.engines.engine import (
 )
 from searchbench.engines.http_form import HttpReply, Pairs, get, post, put, split
 from searchbench.engines.job import MERGE, OPENING, Job, Proof, Work
+from searchbench.engines.native import Native
 from searchbench.engines.opensearch import query as dsl
 from searchbench.engines.opensearch.levers import LOGGING, configuration
 from searchbench.engines.write import Placed, Publish
@@ -215,6 +216,11 @@ class RestSearch(Engine):
         shards = orjson.loads(http.body)["indices"][INDEX.strip("/")]["shards"].values()
         return max(one["num_search_segments"] for copies in shards for one in copies)
 
+    @property
+    def native(self) -> Native:
+        """A body of JSON to the index that we make; any other request with its path."""
+        return Native(f"{INDEX}/_search", "hits.hits: _id", trouble=_incomplete)
+
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One ``_search``. Over several shards ties need a sort key more; one shard keeps order."""
         ties = _numbered(params) and params["ties"] == "ingest"
@@ -340,6 +346,20 @@ class RestSearch(Engine):
                 if "error" in each and each["status"] not in _REFUSALS:
                     return f"{_reason(each['error'])} (document {each['_id']!r})"
         return None
+
+
+def _incomplete(answer: Any) -> str | None:
+    """What went wrong: the error's own words, shards that failed, time that ran out."""
+    if not isinstance(answer, dict):
+        return None
+    if error := answer.get("error"):
+        return _reason(error)
+    shards = answer.get("_shards")
+    if isinstance(shards, dict) and shards.get("failed"):
+        return "; ".join(_failures(shards))
+    if answer.get("timed_out") is True:
+        return "the time for the search ran out on some of the shards"
+    return None
 
 
 def whole(params: Parameters) -> tuple[bytes, ...]:

@@ -82,7 +82,7 @@ _CONFIG = f"""\
 </orient-server>
 """
 _BACKUP = "-Dsearchbench.backup={backup}"
-_NOT_TOLD = "upstream must: its REST tells nothing of its JVM"
+_NOT_TOLD = "upstream must: its REST interface reports nothing about its JVM"
 # What a lever is called in the server: the key of its configuration, as it takes and tells it.
 _KEYS = {
     "disk_cache_mb": "storage.diskCache.bufferSize",
@@ -163,8 +163,8 @@ class OrientDB(Engine):
         """A JVM. What its own launcher would take from the machine is spelled out."""
         if params["compression"] != "nothing" and params["cluster_version"] == 2:
             raise Unsupported(
-                "OrientDB compresses nothing with cluster_version = 2, and does not say so; "
-                "take cluster_version = 1"
+                "OrientDB compresses nothing with cluster_version = 2, and does not say so; use "
+                "cluster_version = 1"
             )
         settings = {key: _spelt(params[lever]) for lever, key in _KEYS.items()} | _SETTINGS
         return Service(

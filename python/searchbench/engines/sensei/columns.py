@@ -9,6 +9,9 @@ ranges that cut the negative numbers of its own columns, and Sensei keeps four d
 Keywords begin with ``=``: for Bobo any value that begins with a hyphen is a negative number, so it
 loses documents of those as well; and the empty string becomes a value.
 What is returned, the id among it, is stored as JSON of ours.
+
+That is for portable queries. Operations are asked in Sensei's own words, and those name columns
+as a person declares them; that is ``columns = "plain"``, and the module of that name.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import orjson
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines.column_form import escaped, sortable, unescaped, unsortable
 
+KINDS = ("encoded", "plain")
 FIRST = 10**18
 HERE = "h"
 SEVERAL = "m_"

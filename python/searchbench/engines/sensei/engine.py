@@ -14,9 +14,11 @@ from searchbench.engines.features import refuse
 from searchbench.engines.http_form import HttpReply, get, post, split
 from searchbench.engines.jvm_form import JAVA_17, JVM_LEVERS, jvm
 from searchbench.engines.levers import choice, described, number
-from searchbench.engines.sensei import columns
+from searchbench.engines.native import Native
+from searchbench.engines.sensei import columns, plain
 from searchbench.engines.sensei.languages import in_bql, in_json
 from searchbench.engines.sensei.request import SCORE, SOURCE, asked, told
+from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
 _PLACE = "{hosts}/sensei/target"
@@ -47,6 +49,7 @@ class Sensei(Engine):
         },
         unread={
             "protocol": "never: in which language a query is asked is not the server's to know",
+            "columns": "never: the server knows its columns and not why they are called so",
         },
         deviations={
             "scoring": "Lucene's TF-IDF with the share of terms found (coord), field lengths "
@@ -56,6 +59,8 @@ class Sensei(Engine):
             "32,766 bytes is not indexed",
             "keyword": "a keyword of more than 32,765 bytes is refused, and more than 1,024 of "
             "them in a field",
+            "plain": "columns=plain: ranges that cut negative numbers, and keywords that begin "
+            "with a hyphen, lose documents; a number is returned as its column pads it",
         },
     )
     parameters = described(
@@ -63,6 +68,9 @@ class Sensei(Engine):
             number("parts", 1, (1, 64), index=True): "partitions in the node; a query searches "
             "all of them at the same time",
             choice("protocol", "json", "bql"): "how a query is asked: JSON or BQL",
+            choice("columns", *columns.KINDS, index=True): "encoded: columns that keep all values, "
+            "orders and ranges of a corpus, for portable queries; plain: each field as a column of "
+            "its own name and type, for operations",
             number("freshness_s", 10, (0, 3600)): "documents may be invisible for so long "
             "(sensei.index.freshness); 0: never",
             number("batch_delay_ms", 300_000, (1, 3_600_000), index=True): "from the index in "
@@ -90,7 +98,9 @@ class Sensei(Engine):
             ready=self.facts_request(),
             whole=(b'"errorCode":0,',),
             files={
-                "sensei/schema.xml": columns.schema_xml(schema, ranges=params["protocol"] == "bql"),
+                "sensei/schema.xml": plain.schema_xml(schema)
+                if params["columns"] == "plain"
+                else columns.schema_xml(schema, ranges=params["protocol"] == "bql"),
                 "sensei/sensei.properties": _properties(params, schema),
                 "sensei/log4j.properties": _LOG,
             },
@@ -101,6 +111,11 @@ class Sensei(Engine):
             ready_timeout_s=90.0,
         )
 
+    @property
+    def native(self) -> Native:
+        """JSON and BQL at the same address; an error has a good status."""
+        return Native("/sensei", "hits: _uid", lambda text: orjson.dumps({"bql": text}), _errors)
+
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The schema came with the server's files; an index that is there already is refused."""
         return [Request((post("/searchbench/create", (), b""),))]
@@ -109,7 +124,8 @@ class Sensei(Engine):
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
     ) -> Request:
         """One event a line, for the stream that Sensei indexes."""
-        lines = columns.events(documents, start, schema)
+        written = plain if params["columns"] == "plain" else columns
+        lines = written.events(documents, start, schema)
         return Request((post("/searchbench/documents", (), lines),))
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
@@ -119,6 +135,11 @@ class Sensei(Engine):
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One request in the language that is asked for."""
         refuse(self.can, query)
+        if params["columns"] == "plain":
+            raise Unsupported(
+                "SenseiDB cannot be asked portable queries of plain columns: never: they lose "
+                'values and orders (columns = "encoded" has them)'
+            )
         text = [f.name for f in schema.of_type(FieldType.TEXT)]
         language = in_bql if params["protocol"] == "bql" else in_json
         body = language(query, text, schema, asked(query, schema))
@@ -128,10 +149,7 @@ class Sensei(Engine):
         """Hits, facets, groups. What only some partitions answered is partial."""
         (http,) = split(reply)
         answer = orjson.loads(http.body)
-        errors = tuple(
-            f"{e['errorType']}: {e.get('message', 'no reason given')}"
-            for e in answer.get("errors", ())
-        )
+        errors = _each_error(answer)
         if http.status >= 400 or (errors and not answer["totaldocs"]):
             return Hits(total=None, error="; ".join(errors) or _trouble(http))
         about = told(answer.get("select_list", ()))
@@ -203,6 +221,8 @@ class Sensei(Engine):
 def _properties(params: Parameters, schema: Schema) -> str:
     parts = int(params["parts"])
     batch = int(params["batch_size"])
+    encoded = params["columns"] != "plain"
+    numbers = schema.of_type(*columns.NUMBERS) if encoded else ()
     lines = {
         "sensei.node.id": 1,
         "sensei.node.partitions": ",".join(str(part) for part in range(parts)),
@@ -228,9 +248,7 @@ def _properties(params: Parameters, schema: Schema) -> str:
         "sensei.broker.maxWaittime": 2000,
         "sensei.broker.webapp.path": "{run}/sensei",
         # For our own endpoint, which refuses what is no number there.
-        "searchbench.numbers": ",".join(
-            columns.column(f) for f in schema.of_type(*columns.NUMBERS)
-        ),
+        "searchbench.numbers": ",".join(columns.column(f) for f in numbers),
     }
     return "".join(f"{key}={value}\n" for key, value in lines.items())
 
@@ -245,6 +263,17 @@ def _hit(row: dict[str, Any], wanted: dict[str, int]) -> Hit:
     source = orjson.loads(row[SOURCE])
     names = {columns.field_name(column) for column in wanted}
     return Hit(source["id"], row.get(SCORE), {k: v for k, v in source["v"].items() if k in names})
+
+
+def _each_error(answer: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(
+        f"{e['errorType']}: {e.get('message', 'no reason given')}" for e in answer.get("errors", ())
+    )
+
+
+def _errors(answer: Any) -> str | None:
+    """Sensei's words; of a part of the index that did not answer, too."""
+    return "; ".join(_each_error(answer)) or None if isinstance(answer, dict) else None
 
 
 def _trouble(http: HttpReply) -> str | None:

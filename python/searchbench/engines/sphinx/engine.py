@@ -43,7 +43,7 @@ _BETWEEN = re.compile(rf"{conf.MIDDLE}\d+_(\d+)$")
 _ONE_AND_META = f"SELECT {values.KEY} FROM {conf.ASKED} LIMIT 0,1; SHOW META"
 _NO_FUZZY = "upstream must: it finds whole words, prefixes and infixes"
 _NEVER = "never: it is said in each query"
-_SILENT = "upstream must: searchd does not tell how it is configured"
+_SILENT = "upstream must: searchd does not report how it is configured"
 _SILENT_LEVERS = (
     *("workers", "max_children", "dist_threads", "listen_backlog"),
     *("agent_query_timeout_ms", "rt_mem_limit_mb"),
@@ -355,7 +355,7 @@ class Manticore(Sphinx):
         told = _pairs(status)
         if "version" not in told:
             raise ValueError(
-                status.error or "SHOW STATUS tells no version, so this is no Manticore"
+                status.error or "SHOW STATUS reports no version, so this is not Manticore"
             )
         build = told["version"]
         found = _pairs(rest[-1]) if len(rest) == 2 and not rest[-1].error else {}

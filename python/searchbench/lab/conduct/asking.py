@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from searchbench.engines.dialects import dialect_of
+from searchbench.engines.dialects import dialect_for
 from searchbench.engines.engine import Request
 from searchbench.errors import LabError
 from searchbench.lab.conduct.session import Session
@@ -21,7 +19,7 @@ def ask_operations(session: Session) -> None:
         return
     running = session.there()
     compiled = session.bytes()
-    running.endpoint = replace(running.endpoint, prelude=compiled.prelude)
+    running.endpoint = workload.endpoint(running.endpoint, compiled, running.engine, session.levers)
     running.reader = workload.reader(running.engine, session.levers)
 
 
@@ -29,12 +27,20 @@ def once(session: Session) -> None:
     """Send what is sent once to a system whose documents are in; LabError with its words."""
     workload, running = session.opened.workload, session.there()
     assert isinstance(workload, Operations)
-    for sent in workload.sent_once(session.levers):
-        request = Request((dialect_of(running.endpoint.wire).text(sent.text),))
-        reply = running.ask(request, _TIMEOUT_S)
-        if words := words_of(reply, running.endpoint.wire):
+    wire = running.endpoint.wire
+    for language, sent in workload.once_in(session.levers):
+        dialect = dialect_for(running.engine, wire, language)
+        reply = running.ask(Request((dialect.text(sent.text),)), _TIMEOUT_S)
+        words = words_of(reply, wire)
+        if not words and dialect.native is not None:
+            words = next((w for w in dialect.native.rows_of(reply, (), ignore) if w), "")
+        if words:
             first = " ".join(sent.text.split())[:80]
             raise LabError(f"{first!r}, which is sent @once, was refused: {words}", "ingest")
+
+
+def ignore(_: bytes) -> None:
+    """A row that is no part of an answer."""
 
 
 def made_once(session: Session) -> str:

@@ -52,7 +52,7 @@ def plan_of(session: Session, others: Iterable[Session]) -> CachePlan | None:
     if workload.asked.groups:
         raise QueryError(
             "`cache_hit` (--cache-hit) draws the requests, and this file says by its "
-            "groups how they are drawn; leave one of the two away"
+            "groups how they are drawn; leave one of the two out"
         )
     entries = table.get("cache_entries")
     if entries is None:
@@ -61,15 +61,15 @@ def plan_of(session: Session, others: Iterable[Session]) -> CachePlan | None:
         name = session.opened.treatment.system
         if entries is None:
             raise LabError(
-                f"{name} does not say how many answers its cache holds, or its endpoints differ in "
-                "it: say `cache_entries` (--cache-entries)"
+                f"{name} does not say how many answers its cache holds, or its endpoints differ "
+                "in it: set `cache_entries` (--cache-entries)"
             )
         for other in others:
             if other.cache is not None and other.cache.cache_entries != entries:
                 raise LabError(
                     f"the caches are not alike ({other.opened.treatment.system} "
                     f"{other.cache.cache_entries}, {name} {entries}), so the same requests "
-                    "hit them differently; make them alike, or say --cache-entries"
+                    "hit them differently; make them alike, or give --cache-entries"
                 )
     available = workload.asked.distinct
     return plan(int(entries), float(hit), law, available=available, exponent=exponent)

@@ -38,9 +38,9 @@ Invalid = Callable[[Record, Kept], str]
 _STARTED_ANEW = Note(
     kind="started anew",
     number="",
-    meaning="a step before this one failed, so the system was made ready once more: it is not as "
-    "warm as the steps before it left it",
-    remedy="see why that step failed, and run it again",
+    meaning="a step before this one failed, so the system was made ready once more: it is "
+    "less warm than the earlier steps had left it",
+    remedy="find out why that step failed, and run it again",
 )
 
 

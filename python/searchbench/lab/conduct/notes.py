@@ -7,10 +7,10 @@ from searchbench.record.trial import Note
 UNCHECKED = Note(
     kind="certificate not checked",
     number="insecure",
-    meaning="any certificate was taken, so who answered is not known, and passwords and headers "
-    "may have gone to somebody else",
-    remedy="give the certificate of its authority (--ca FILE; in a study: ca), and leave insecure "
-    "away",
+    meaning="any certificate was accepted, so it is unknown who answered, and passwords and "
+    "headers may have gone to somebody else",
+    remedy="give the certificate of its authority (--ca FILE; in a study: ca), and leave out "
+    "insecure",
 )
 SHARED_CORE = Note(
     kind="shared core",
@@ -21,7 +21,7 @@ NOT_COMPARED = Note(
     kind="answers not compared",
     severity="note",
     number="unknown engine",
-    meaning="no engine that is known here answers, so its replies are not read, and whether it "
-    "answers under load as it does alone is not known",
+    meaning="no known engine answers, so replies are not read, and it is unknown whether the "
+    "answers under load are the same as alone",
     remedy="name its engine if it is one that is known (--engine)",
 )

@@ -13,6 +13,7 @@ import numpy as np
 
 from searchbench import corpora
 from searchbench.corpora.corpus import Corpus, FieldType, Summary, digest
+from searchbench.corpora.files import FileCorpus, insist_on_fields
 from searchbench.corpora.kept_back import KeptBack
 from searchbench.corpora.validate import validate
 from searchbench.engines import engine
@@ -30,6 +31,7 @@ from searchbench.lab.get.fetch import debian_snapshot
 from searchbench.lab.system.address import Target, target_of
 from searchbench.record.trial import Corpus as CorpusAbout
 from searchbench.record.trial import Load as LoadAbout
+from searchbench.study.inputs import guessed, operators_said
 from searchbench.study.plan import Treatment
 from searchbench.workload.load_table import resolve_told
 from searchbench.workload.loads import Load, Replay, open_load
@@ -84,6 +86,8 @@ class Openings:
             workload = VerbatimRequests(self._requests_of(treatment, target))
         else:
             corpus, about = self.corpus(treatment.corpus)
+            if not (treatment.operation and treatment.attach):
+                insist_on_fields(corpus)
             corpus, about = self._kept_back(treatment, corpus, about)
             workload = DocumentsAlone(corpus)
             if treatment.operation:
@@ -179,11 +183,8 @@ class Openings:
 
     def _tell(self, corpus: Corpus, summary: Summary) -> None:
         """What was guessed about the user's files, and what of them was left out."""
-        if getattr(corpus, "inference", None) is not None:
-            fields = ", ".join(f"{f.name} {f.type}" for f in corpus.schema.fields)
-            self.watch.told(
-                f"{summary.name}: fields as guessed: {fields}; name them in [corpus] to be sure"
-            )
+        if isinstance(corpus, FileCorpus) and (fields := guessed(corpus)):
+            self.watch.told(fields)
         intake = summary.intake
         if intake is not None and intake.refused:
             first = "; ".join(str(row) for row in intake.first[:3])
@@ -216,6 +217,8 @@ class Openings:
                 except QueryError as error:
                     raise QueryError(f"{found.name}, query {number + 1}: {error}") from None
             self._left_out(found, "query")
+            for sentence in operators_said(found):
+                self.watch.told(sentence)
             self._queries[key] = found
         return self._queries[key]
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from searchbench.engines.engine import Request
 from searchbench.errors import Complaint, StudyError
+from searchbench.lab.conduct.asking import ignore
 from searchbench.lab.conduct.conductor import Conductor
 from searchbench.lab.conduct.session import Session
 from searchbench.lab.drive.operations import Operations, RowReader
-from searchbench.lab.wire.exchange import Refused, ask
+from searchbench.lab.wire.exchange import Endpoint, Refused, ask
 from searchbench.lab.wire.words import words_of
 from searchbench.study.plan import Plan, Treatment
 from searchbench.workload.operations.model import fixed
@@ -47,9 +49,11 @@ def _refused(session: Session, tried: Operations, study: str) -> list[Complaint]
     running = session.there()
     engine, levers = running.engine, session.levers
     compiled = tried.compiled(engine, levers)
-    endpoint = replace(running.endpoint, prelude=compiled.prelude)
+    endpoint = tried.endpoint(running.endpoint, compiled, engine, levers)
     reader = tried.reader(engine, levers)
     who = session.opened.treatment.system
+    if reader.dialect.native is not None:
+        return _over_http(session, tried, reader, compiled.requests[0], endpoint, study)
     try:
         (reply,) = ask(endpoint, compiled.requests[:1], timeout_s=_TIMEOUT_S)
     except Refused as refused:
@@ -62,6 +66,42 @@ def _refused(session: Session, tried: Operations, study: str) -> list[Complaint]
         return []
     line = _line_of(tried, reader, reply, session)
     return [_complaint(study, tried, line, f"{who} refuses it: {error}")]
+
+
+def _over_http(
+    session: Session,
+    tried: Operations,
+    reader: RowReader,
+    request: Request,
+    endpoint: Endpoint,
+    study: str,
+) -> list[Complaint]:
+    """Each exchange by itself, as nothing belongs to a connection; then what rows came."""
+    who, native = session.opened.treatment.system, reader.dialect.native
+    assert native is not None
+    sent = list(tried.sent(reader.dialect, session.levers))
+    timed = []
+    for each, exchange in zip(sent, request.exchanges, strict=True):
+        try:
+            (reply,) = ask(endpoint, [Request((exchange,))], timeout_s=_TIMEOUT_S)
+        except Refused as refused:
+            said = refused.words.strip(" ()") or refused.outcome
+            return [_complaint(study, tried, each.line, f"{who} refuses it: {said}")]
+        if words := next((w for w in native.rows_of(reply, (), ignore) if w), ""):
+            words = words_of(reply, endpoint.wire) or words
+            return [_complaint(study, tried, each.line, f"{who} refuses it: {words}")]
+        if each.when == "timed":
+            timed.append((each.line, reply))
+    for at, (line, reply) in enumerate(timed):
+        one = replace(reader, ignored=reader.ignored[at : at + 1], lines=[line],
+                      places=reader.places[at : at + 1])  # fmt: skip
+        try:
+            error = one.decode(reply).error
+        except ValueError as wrong:
+            error = str(wrong)
+        if error:
+            return [_complaint(study, tried, line, f"{who} answers, and {error}")]
+    return []
 
 
 def _line_of(tried: Operations, reader: RowReader, reply: bytes, session: Session) -> int:

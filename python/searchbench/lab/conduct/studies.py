@@ -19,6 +19,7 @@ from searchbench.lab.conduct.conductor import Conductor, Invalid
 from searchbench.lab.conduct.openings import Openings
 from searchbench.lab.conduct.rehearsal import rehearse
 from searchbench.lab.conduct.session import Shelf, Sitting
+from searchbench.lab.conduct.titles import keep_titles
 from searchbench.lab.conduct.trials import Decide, planned, searched
 from searchbench.lab.conduct.watch import Breach, Silence, Watch
 from searchbench.lab.drive.warming import IsWarm
@@ -82,6 +83,7 @@ def run(
             conductor.conduct(
                 searched(plan, writer, decide) if search else planned(plan, writer), writer
             )
+        keep_titles(openings, writer)
     return open_record(path)
 
 
@@ -124,9 +126,11 @@ def verify(
     # Nothing is timed, so no time is estimated; by that `run` tells it from a plan of its own.
     trials = tuple(_answering(plan))
     plan = structs.replace(plan, trials=trials, traced=(), judging=judging, estimated_s=0.0)
-    with alone(Path(record)), conducting(openings, plan, work) as conductor:
-        writer = _writer(study, plan, Path(record))
-        conductor.conduct(planned(plan, writer), writer)
+    with alone(Path(record)):
+        with conducting(openings, plan, work) as conductor:
+            writer = _writer(study, plan, Path(record))
+            conductor.conduct(planned(plan, writer), writer)
+        keep_titles(openings, writer)
     return open_record(record)
 
 

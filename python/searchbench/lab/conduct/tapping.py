@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from searchbench.errors import LabError
 from searchbench.lab.conduct.openings import Openings
@@ -40,7 +40,7 @@ def tap_operation(study: Study, method: str, rows: int, system: str = "") -> Tap
     ``system`` "": the first that the method is for. LabError where there is no such method.
     """
     plan = make_plan(study)
-    treatment = _chosen(plan, method, system)
+    treatment = _chosen(plan, method, system, rows)
     openings = Openings(study.base, study.seed, Silence())
     with (
         # As if it were to be driven: then the system is left running.
@@ -57,7 +57,7 @@ def tap_operation(study: Study, method: str, rows: int, system: str = "") -> Tap
         for number, exchange in enumerate(request.exchanges):
             when = "before" if number < request.before else "after" if number >= end else "timed"
             sent.append((when, exchange))
-        endpoint = replace(running.endpoint, prelude=compiled.prelude)
+        endpoint = tried.endpoint(running.endpoint, compiled, running.engine, session.levers)
         reply, error = b"", ""
         lines: tuple[str, ...] = ()
         try:
@@ -76,16 +76,23 @@ def tap_operation(study: Study, method: str, rows: int, system: str = "") -> Tap
         )  # fmt: skip
 
 
-def _chosen(plan: Plan, method: str, system: str) -> Treatment:
+def _chosen(plan: Plan, method: str, system: str, rows: int) -> Treatment:
+    """Of the first system that the method is for, the treatment whose draws have the rows: with the
+    fewest that are enough, else with the most.
+    """
     operation, _, name = method.rpartition("/")
-    known = []
+    known, fitting = [], list[Treatment]()
     for each in plan.treatments:
         own = each.operation
         if not own:
             continue
         known.append(f"{own['name']}/{own['method']}")
         if own["method"] == name and operation in ("", own["name"]) and system in ("", each.system):
-            return each
+            fitting.append(each)
+    if fitting:
+        first = [each for each in fitting if each.system == fitting[0].system]
+        counts = {int(each.operation["rows"]): each for each in reversed(first)}
+        return counts[min((n for n in counts if n >= rows), default=max(counts))]
     there = ", ".join(dict.fromkeys(known)) or "none: it has no [operations]"
     of = f" for {system}" if system else ""
     raise LabError(f"the study has no method {method!r}{of}; it has {there}", "compile")

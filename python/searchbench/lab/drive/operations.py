@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,19 @@ from searchbench.corpora.corpus import Corpus, FieldType
 from searchbench.corpora.placed import Counted
 from searchbench.corpora.table import GeneratedTable
 from searchbench.engines.answer import Hit, Hits
-from searchbench.engines.dialects import Dialect, Encoder, dialect_of
+from searchbench.engines.dialects import Dialect, Encoder, dialect_for
 from searchbench.engines.engine import Engine, Parameters, Request
+from searchbench.engines.mysql_prepared import Take
+from searchbench.engines.native import rows_lie_at
 from searchbench.errors import CorpusError, LabError, Unsupported
 from searchbench.lab.drive.workload import Compiled, in_order
+from searchbench.lab.wire.exchange import Endpoint
 from searchbench.lab.wire.order import Order
 from searchbench.record.trial import OperationAbout, Queries
 from searchbench.workload.loads import Load
 from searchbench.workload.operations.draw import Columns, places_of, values_at
 from searchbench.workload.operations.model import Answer, Operation, Sent, fixed, sent_for
+from searchbench.workload.operations.paths import NoRows, RowsAt
 from searchbench.workload.operations.text import Statement, read_method
 
 ROWS_KEPT = 10_000
@@ -37,7 +41,8 @@ ROWS = "rows"
 
 @dataclass(frozen=True)
 class Operations:
-    """One method of an operation. ``asked``: what it asks; ``once``: texts with what is sent once.
+    """One method of an operation. ``asked``: what it asks; ``once``: what is sent once, by language
+    and text. ``rows_at``: where its rows lie in replies of JSON that say nothing of it themselves.
 
     ``where``: the file of its text and the line before its first, for complaints.
     """
@@ -46,8 +51,10 @@ class Operations:
     method: str
     statements: tuple[Statement, ...]
     corpus: Corpus
-    once: tuple[str, ...] = ()
+    once: tuple[tuple[str, str], ...] = ()
     where: tuple[str, int] = ("", 0)
+    language: str = "sql"
+    rows_at: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -70,10 +77,11 @@ class Operations:
         """Its bytes for an engine. LabError where they cannot be made."""
         if endpoints > 1:
             raise LabError("operations are sent to one endpoint", "compile")
-        wire = engine.service(params, self.corpus.schema).wire
         tally, requests = _Tally(), []
         try:
-            encoder = Encoder(dialect_of(wire))
+            encoder = Encoder(self.dialect(engine, params))
+            if encoder.dialect.native is not None:
+                self.reader(engine, params)  # says what it cannot read
             for number in range(len(self.asked.draws)):
                 sent = self.sent(encoder.dialect, params, number)
                 requests.append(encoder.request(tally.of(sent) if number == 0 else sent))
@@ -88,15 +96,42 @@ class Operations:
         )
 
     def reader(self, engine: Engine, params: Parameters) -> RowReader:
-        """What reads its answers."""
-        dialect = dialect_of(engine.service(params, self.corpus.schema).wire)
+        """What reads its answers. Unsupported where nothing says where their rows lie."""
+        dialect = self.dialect(engine, params)
         prepared, ignored, lines = bytearray(), bytearray(), array("L")
+        by_line = {s.line: s for s in self.statements}
+        places: list[tuple[RowsAt, ...] | None] = []
         for sent in self.sent(dialect, params):
             if sent.when == "timed":
                 prepared.append(sent.prepared)
                 ignored.append(sent.ignored)
                 lines.append(sent.line)
-        return RowReader(dialect, bytes(prepared), bytes(ignored), lines, self.asked.answer)
+                if dialect.native is not None:
+                    own = by_line[sent.line].rows
+                    given = (own,) if own else self.rows_at
+                    here = dialect.native.asks_here(self.language, sent.text)
+                    at = None if sent.ignored else rows_lie_at(dialect.native, given, here)
+                    places.append(at)
+        return RowReader(dialect, bytes(prepared), bytes(ignored), lines, self.asked.answer, places)
+
+    def dialect(self, engine: Engine, params: Parameters) -> Dialect:
+        """How its language is sent to an engine; Unsupported where it is not."""
+        wire = engine.service(params, self.corpus.schema).wire
+        return dialect_for(engine, wire, self.language)
+
+    def endpoint(
+        self, endpoint: Endpoint, compiled: Compiled, engine: Engine, params: Parameters
+    ) -> Endpoint:
+        """Where it is sent: connections begin with its prelude.
+
+        What an engine calls a whole answer is so of answers to questions alone.
+        """
+        dialect = self.dialect(engine, params)
+        native, whole = dialect.native, endpoint.whole
+        if native is not None and whole:
+            texts = (sent.text for sent in self.sent(dialect, params))
+            whole = whole if all(native.asks_here(self.language, t) for t in texts) else ()
+        return replace(endpoint, prelude=compiled.prelude, whole=whole)
 
     def order(self, load: Load, compiled: Compiled, seed: int) -> Order:
         """The draws in turn, in the order of the load."""
@@ -105,10 +140,14 @@ class Operations:
 
     def sent_once(self, params: Parameters) -> list[Sent]:
         """What is sent when an index is made, each statement once."""
+        return [sent for _, sent in self.once_in(params)]
+
+    def once_in(self, params: Parameters) -> list[tuple[str, Sent]]:
+        """The same, each with its language."""
         found = {
-            sent.text: sent
-            for text in self.once
-            for sent in fixed(read_method(text), "once", params)
+            sent.text: (language, sent)
+            for language, text in self.once
+            for sent in fixed(read_method(text, language), "once", params)
         }
         return list(found.values())
 
@@ -117,7 +156,7 @@ class Operations:
         columns = self.asked.draws[0]
         few = tuple(list(values[:rows]) for values in columns)
         asked = Operation(self.asked.name, self.asked.columns, (few,), self.asked.answer)
-        return Operations(asked, self.method, self.statements, self.corpus, self.once, self.where)
+        return replace(self, asked=asked)
 
     def sent(self, dialect: Dialect, params: Parameters, draw: int = 0) -> Iterator[Sent]:
         """What a draw sends."""
@@ -133,8 +172,17 @@ def open_operation(
     """
     asked = asked or _drawn(table, corpus, seed)
     where = (table["file"], 0 if table["file"] else int(table["line"]))
-    once, statements = tuple(table["once"]), read_method(table["text"])
-    return Operations(asked, table["method"], statements, corpus, once, where)
+    language = table["language"]
+    return Operations(
+        asked=asked,
+        method=table["method"],
+        statements=read_method(table["text"], language),
+        corpus=corpus,
+        once=tuple((each[0], each[1]) for each in table["once"]),
+        where=where,
+        language=language,
+        rows_at=tuple(table["rows_at"]),
+    )
 
 
 def _drawn(table: Mapping[str, Any], corpus: Corpus, seed: int) -> Operation:
@@ -183,7 +231,7 @@ class RowReader:
     """Reads the answer of an operation.
 
     ``prepared``, ``ignored``, ``lines``: of each statement that is timed, in order, whether it is,
-    and where it begins in its text.
+    and where it begins in its text; ``places``: over HTTP, where its rows lie.
     """
 
     dialect: Dialect
@@ -191,6 +239,7 @@ class RowReader:
     ignored: bytes
     lines: Sequence[int]
     answer: Answer
+    places: Sequence[tuple[RowsAt, ...] | None] = ()
 
     def decode(self, reply: bytes) -> Hits:
         """The rows as hits, in order or sorted, the first of them; their digest as a facet.
@@ -203,23 +252,33 @@ class RowReader:
             if not self.ignored[results]:
                 rows.take(row)
 
-        for error in self.dialect.rows(reply, self.prepared, take):
-            if error is not None:
-                return Hits(total=None, error=error)
-            results += 1
+        try:
+            for error in self.results(reply, take):
+                if error is not None:
+                    return Hits(total=None, error=error)
+                results += 1
+        except NoRows as missing:
+            return Hits(total=None, error=str(missing))
         if results != len(self.lines):
             raise ValueError(f"{len(self.lines)} statements were sent, and {results} results came")
         first = tuple(Hit(row.decode(errors="replace"), None) for row in rows.first())
         return Hits(rows.count, first, facets={ROWS: [(rows.digest(), rows.count)]})
 
+    def results(self, reply: bytes, take: Take) -> Iterator[str | None]:
+        """Of each result, once its rows were handed over, what was refused."""
+        if self.dialect.native is not None:
+            return self.dialect.native.rows_of(reply, self.places, take)
+        return self.dialect.rows(reply, self.prepared, take)
+
     def failed_at(self, reply: bytes) -> int | None:
         """The line of the statement that was refused; None where none was."""
-        errors = self.dialect.rows(reply, self.prepared, lambda _: None)
+        errors = self.results(reply, lambda _: None)
         return next((at for at, e in zip(self.lines, errors, strict=False) if e is not None), None)
 
 
 class Digest:
-    """All rows of an answer as a digest, and the first of them: of a set the smallest.
+    """All rows of an answer as a digest, and the first of them: of a set the smallest, and none
+    where they are only counted.
 
     The digest of a set is the sum of its rows' digests, so that no order and no memory is needed.
     """
@@ -234,6 +293,8 @@ class Digest:
     def take(self, row: bytes) -> None:
         """The next row."""
         self.count += 1
+        if self.answer == "count":
+            return
         if self.answer == "order":
             self._seen.update(row + b"\n")
             if self.count <= ROWS_KEPT:
@@ -251,7 +312,7 @@ class Digest:
     def digest(self) -> str:
         """The same for the same rows."""
         seen = self._seen.copy()
-        if self.answer == "set":
+        if self.answer != "order":
             seen.update(b"%d %d" % (self.count, self._sum))
         return seen.hexdigest()
 

@@ -11,7 +11,9 @@ from searchbench.lab.system.running import Running
 from searchbench.lab.wire.exchange import Refused, ask, samples_of
 from searchbench.lab.wire.words import words_of
 
-_REFUSALS = {_core.OUTCOMES.index(name): name for name in ("http_error", "engine_error")}
+# Some servers refuse with a good status: what they lack then makes a reply partial.
+_REFUSED = ("http_error", "engine_error", "partial")
+_REFUSALS = {_core.OUTCOMES.index(name): name for name in _REFUSED}
 _PATIENCE_S = 5.0
 
 

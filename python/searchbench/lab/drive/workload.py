@@ -346,7 +346,7 @@ def encode(ask: Ask, target: Target, place: int = 0) -> Request:
 def _http(ask: Ask, host: str) -> bytes:
     if not ask.is_path:
         raise LabError(
-            f"{ask.text[:80]!r} is no path, and this target speaks HTTP: a request begins with "
+            f"{ask.text[:80]!r} is not a path, and this target speaks HTTP: a request begins with "
             "'/'; SQL statements go to mysql://, postgres:// or sphinxql://", "compile",
         )  # fmt: skip
     headers = {"Host": host}

@@ -64,7 +64,7 @@ class Machine:
         events: queue.SimpleQueue[tuple[Machine, Message]],
     ) -> None:
         if not host or host.startswith("-") or host.split() != [host]:
-            raise LabError(f"{host!r} is no name of a client machine", "clients")
+            raise LabError(f"{host!r} is not the name of a client machine", "clients")
         self.host = host
         self.hello: Fields = {}
         self.notes: list[Note] = []
@@ -237,8 +237,8 @@ def findings(machine: str, before: Offset, after: Offset | None) -> list[Note]:
             Note(
                 kind="clock offset uncertain",
                 number=f"{machine}: ± {uncertainty / 1e6:.2f} ms",
-                meaning="the machines' parts of the schedule may be shifted against each other by "
-                "so much; service and response times are not affected: each is of one clock",
+                meaning="the machines' parts of the schedule may be shifted against each other "
+                "by that much; service and response times are not affected: each is of one clock",
                 remedy="use client machines on a shorter or quieter network",
             )
         )
@@ -250,7 +250,7 @@ def findings(machine: str, before: Offset, after: Offset | None) -> list[Note]:
                     kind="clock moved",
                     number=f"{machine}: its clock moved by {moved / 1e6:.3f} ms against ours "
                     f"during the drive ({drift_ppm(before, after):+.1f} ppm)",
-                    meaning="its part of the schedule drifted against the others' by so much; if "
+                    meaning="its part of the schedule drifted against the others' by that much; if "
                     "its clock was set meanwhile, its instants may have jumped",
                     remedy="let all machines follow the same time server (chronyc tracking), and "
                     "wait until it has settled",

@@ -226,7 +226,7 @@ def _run(command: list[str], *, apt: bool = True) -> None:
     # Another apt may be at work; it is waited for.
     waiting = ["-o", "DPkg::Lock::Timeout=300"] if apt else []
     shown = " ".join(command)
-    late = LabError(f"`{shown}` did not end in {_TIMEOUT_S:.0f} s")
+    late = LabError(f"`{shown}` did not end within {_TIMEOUT_S:.0f} s")
     done = finished([command[0], *waiting, *command[1:]], _TIMEOUT_S, late)
     if done.returncode:
         words = (done.stderr or done.stdout).strip().splitlines()[-3:]
@@ -280,7 +280,7 @@ def _get(coordinates: str, home: Path, maven: str, say: Callable[[str], object])
             f"-DoutputDirectory={unpacked}",
         ]
         say(" ".join(command))
-        late = LabError(f"getting {coordinates} did not end in {_TIMEOUT_S:.0f} s")
+        late = LabError(f"getting {coordinates} did not end within {_TIMEOUT_S:.0f} s")
         # In a folder of its own: Maven leaves notes in the one where it is run.
         done = finished(command, _TIMEOUT_S, late, Path(part))
         if done.returncode:

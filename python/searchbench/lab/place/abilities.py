@@ -95,7 +95,7 @@ def _lacking(place: Place, known: dict[str, Ability]) -> Iterator[str]:
     for storage in place.storages.values():
         owner = f"storage {storage.name}"
         if storage.kind == "zfs" and storage.limited:
-            yield f"{owner}: zfs-fuse has no device that could be slowed; take ext4, xfs or btrfs"
+            yield f"{owner}: zfs-fuse has no device that could be slowed; use ext4, xfs or btrfs"
         free = psutil.virtual_memory().available
         if storage.kind == "ram" and storage.size_bytes > free:
             yield (
@@ -133,7 +133,7 @@ def _hosts() -> Ability:
         code, said = run("unshare", "--net", "--", program("ip") or "ip", *arguments)
         if code:
             return Ability("hosts", means, f"this kernel makes no {kind}: {said.rstrip('.')}",
-                           "take a machine whose kernel does")  # fmt: skip
+                           "use a machine whose kernel does")  # fmt: skip
     return Ability("hosts", means)
 
 
@@ -146,7 +146,7 @@ def _delay() -> Ability:
     code, said = run("unshare", "--net", "--", program("tc") or "tc", *tried[1:])
     if code:
         return Ability("delay", means, f"this kernel has no netem: {said.rstrip('.')}",
-                       "leave out `delay_ms`, or take a kernel with netem")  # fmt: skip
+                       "leave out `delay_ms`, or use a kernel with netem")  # fmt: skip
     return Ability("delay", means)
 
 
@@ -253,7 +253,7 @@ def _io_sizes() -> Ability:
         return Ability("io_sizes", means, "only root may trace", _AS_ROOT)
     if not Path("/sys/kernel/btf/vmlinux").exists():
         missing = "this kernel does not describe its structures (/sys/kernel/btf/vmlinux)"
-        return Ability("io_sizes", means, missing, "take a kernel with CONFIG_DEBUG_INFO_BTF")
+        return Ability("io_sizes", means, missing, "use a kernel with CONFIG_DEBUG_INFO_BTF")
     return Ability("io_sizes", means)
 
 
@@ -276,7 +276,7 @@ def _mounted(lever: str, means: str, kind: str, *programs: str) -> Ability:
     if not _may(_SYS_ADMIN):
         return Ability(lever, means, "only root may mount", _AS_ROOT)
     if not _kernel_has(kind):
-        return Ability(lever, means, f"this kernel has no {kind}", "take another file system")
+        return Ability(lever, means, f"this kernel has no {kind}", "use another file system")
     return Ability(lever, means)
 
 

@@ -258,7 +258,7 @@ class Group:
         except OSError as error:
             if not optional:
                 raise LabError(
-                    f"the kernel did not take {text!r} for {name}: {error.strerror}", "place"
+                    f"the kernel did not accept {text!r} for {name}: {error.strerror}", "place"
                 ) from None
         finally:
             os.close(descriptor)

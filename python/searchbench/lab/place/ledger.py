@@ -91,7 +91,7 @@ class Ledger:
             self._write(_Line(made=self._last, thing=thing))  # type: ignore[arg-type]
         except OSError as error:
             raise LabError(
-                f"nothing is mounted or made that is not written down first, and {folder()} "
+                f"whatever is mounted or made is written down first, and {folder()} "
                 f"cannot be written: {error.strerror}; name another folder with "
                 "SEARCHBENCH_LEDGERS",
                 "place",

@@ -115,7 +115,7 @@ class Network:
         away = [route for route in routes if not route.startswith(f"{_net(address)} dev {DEVICE}")]
         problem = f"a route leads out of it: {away[0]}" if away else ""
         if f"dev {self._bridge} " not in f"{way} ":
-            problem = problem or f"the way to it is not by our bridge: {way}"
+            problem = problem or f"the route to it does not go through our bridge: {way}"
         # Nothing is sent before the way is known to be ours.
         trip_s = None if problem else _round_trip_s(address)
         if trip_s is None:

@@ -84,7 +84,7 @@ class Namespace(Thing, frozen=True, tag=True):
     def undo(self) -> str:
         """End what is still in it, and remove it."""
         if not self.name.startswith(PREFIX):
-            return f"{self} is left alone: it has not our name"
+            return f"{self} is left alone: it does not have our name"
         give_up = time.monotonic() + _PATIENCE_S
         while members := self.members():
             for pid in members:

@@ -292,7 +292,7 @@ def _each_cold(place: Place, every: Sequence[Evicted]) -> Lever:
     )
     problem = "" if every[-1].done else f"{every[-1].after:,} of {every[-1].pages:,} pages stay"
     if problem and not place.restart:
-        problem += ", which a process has mapped or writes to; say restart = true"
+        problem += ", which a process has mapped or writes to; set restart = true"
     return Lever(
         name=f"places.{place.name}.cold",
         asked=place.cold,

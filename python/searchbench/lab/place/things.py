@@ -227,7 +227,7 @@ class Group(Thing, frozen=True, tag=True):
         """End what is still in it (only what we started can be), and remove it."""
         for path in self.paths:
             if not Path(path).name.startswith(PREFIX):
-                return f"{path} is left alone: it has not our name"
+                return f"{path} is left alone: it does not have our name"
         give_up = time.monotonic() + _PATIENCE_S
         while members := self.members() - {os.getpid()}:
             for pid in members:
@@ -319,7 +319,7 @@ class Pool(Thing, frozen=True, tag=True):
     def undo(self) -> str:
         """Destroy it; what is on it goes with it."""
         if not self.name.startswith(PREFIX):
-            return f"pool {self.name} is left alone: it has not our name"
+            return f"pool {self.name} is left alone: it does not have our name"
         if not self.there():
             return ""
         code, said = run("zpool", "destroy", "-f", self.name)
@@ -343,7 +343,7 @@ def run(
             preexec_fn=dies_with_us,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return 124, f"{program_name} did not end in {timeout_s:.0f} s"
+        return 124, f"{program_name} did not end within {timeout_s:.0f} s"
     return done.returncode, done.stdout if whole else " ".join(done.stdout.split())
 
 

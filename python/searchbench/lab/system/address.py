@@ -175,8 +175,8 @@ def resolve(host: str, port: int, *, remote: bool = False) -> tuple[str, int]:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise LabError(
-            f"{host!r} is not known here as a host ({error.strerror}); see that it is spelt "
-            "right and resolves on this machine",
+            f"{host!r} is not known here as a host ({error.strerror}); check its spelling, and "
+            "that it resolves on this machine",
             "resolve",
         ) from None
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
@@ -184,7 +184,7 @@ def resolve(host: str, port: int, *, remote: bool = False) -> tuple[str, int]:
     if not remote and not ipaddress.ip_address(address).is_loopback:
         raise LabError(
             f"{host} is {address}, which is not this machine's loopback: a load test is an "
-            "attack on whoever did not ask for it; if that server is yours to load, say --remote "
+            "attack on whoever did not ask for it; if that server is yours to load, give --remote "
             "(in a study: remote = true), or forward a port "
             f"(ssh -L {port}:127.0.0.1:{port} {host})",
             "resolve",
@@ -216,7 +216,7 @@ def _split(text: str) -> tuple[Wire | None, str, int, str, Login]:
     try:
         port = parts.port or usual
     except ValueError:
-        raise LabError(f"{text}: its port is no number from 1 to 65535") from None
+        raise LabError(f"{text}: its port is not a number from 1 to 65535") from None
     if not port:
         raise LabError(f"{text}: {parts.scheme}:// needs a port")
     if not parts.hostname:

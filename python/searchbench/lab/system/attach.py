@@ -226,7 +226,7 @@ def knock(target: Target) -> None:
             raise LabError(_silent(at), "deploy") from None
         except OSError as error:
             why = error.strerror or str(error)
-            remedy = "see that the address is right and no firewall is before it"
+            remedy = "check the address, and that no firewall blocks it"
             raise LabError("{}:{} takes no connection: {}; ".format(*at, why) + remedy) from None
 
 
@@ -237,17 +237,17 @@ def _not_it(engine: Engine, place: Target, error: Exception) -> str:
         return f"at {place.url} there is no {engine.can.title} that can be asked: {error}; {named}"
     if isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError):
         return (
-            f"what answers at {place.url} does not reply as {engine.can.title} does ({error}); see "
-            f"that the port is its; {named}"
+            f"what answers at {place.url} does not reply as {engine.can.title} does ({error}); "
+            f"check the port; {named}"
         )
     return (
         f"what answers at {place.url} is not {engine.can.title}: asked for its status, it replies "
-        "in another form; see that the port is the right one, or name its engine"
+        "in another form; check the port, or name its engine"
     )
 
 
 def _silent(at: tuple[str, int]) -> str:
-    return "nothing listens at {}:{}; start the server, or see that the port is its".format(*at)
+    return "nothing listens at {}:{}; start the server, or check the port".format(*at)
 
 
 def _greet(endpoint: Endpoint, first: Request, timeout_s: float) -> None:
@@ -266,7 +266,7 @@ def _greet(endpoint: Endpoint, first: Request, timeout_s: float) -> None:
         why = {
             "refused": _silent(endpoint.target),
             "timed_out": f"{place} took the connection and the request and never answered",
-            "reset": f"{place} closed the connection without an answer; see that it speaks "
+            "reset": f"{place} closed the connection without an answer; check that it speaks "
             f"{endpoint.wire}, and what its log says",
             "malformed": f"what answers at {place} does not speak {endpoint.wire}; name the "
             "protocol that it speaks: http://, mysql://, postgres://, sphinxql:// or sphinx://",

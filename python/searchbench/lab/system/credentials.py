@@ -63,7 +63,7 @@ def _pem(path: Path, key: str) -> str:
     try:
         return path.read_text("ascii")
     except OSError as error:
-        why = error.strerror or "it is no file"
+        why = error.strerror or "it is not a file"
     except UnicodeDecodeError:
         why = "it is not PEM (perhaps DER: `openssl x509 -inform der` makes PEM of it)"
     raise LabError(f"`{key}`: {path} cannot be read: {why}", "resolve")

@@ -206,8 +206,8 @@ class Deployment(Running):
                 else:
                     if not self.facts.version:
                         raise LabError(
-                            f"{self.engine.name} does not tell its version: no version, "
-                            "no measurement",
+                            f"{self.engine.name} does not report its version: no version, no "
+                            "measurement",
                             "deploy",
                         )
                     return
@@ -335,7 +335,9 @@ def complete(
             seen(psutil.Process(child.pid))
         code = child.wait(_COMMAND_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        raise LabError(f"`{argv[0]}` did not end in {_COMMAND_TIMEOUT_S:.0f} s", stage) from None
+        raise LabError(
+            f"`{argv[0]}` did not end within {_COMMAND_TIMEOUT_S:.0f} s", stage
+        ) from None
     finally:
         if child.poll() is None:
             _stop([child], signal.SIGKILL, 1.0)

@@ -49,7 +49,7 @@ class Running:
     def engine(self) -> Engine:
         """Its engine; LabError where it is not known."""
         if self.known is None:
-            raise LabError("what answers is no engine that is known here", "identify")
+            raise LabError("what answers is not an engine that is known here", "identify")
         return self.known
 
     @property

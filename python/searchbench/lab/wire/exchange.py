@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -76,7 +76,9 @@ class Endpoint:
         lines = self.header_lines
         if not lines:
             return requests
-        return [Request(tuple(_dressed(e, lines) for e in r.exchanges)) for r in requests]
+        return [
+            replace(r, exchanges=tuple(_dressed(e, lines) for e in r.exchanges)) for r in requests
+        ]
 
     @property
     def header_lines(self) -> dict[bytes, bytes]:
@@ -193,13 +195,14 @@ def ask(endpoint: Endpoint, requests: Sequence[Request], *, timeout_s: float = 6
     reply, and the engine's to decode.
 
     In HTTP nothing belongs to a connection, and some servers close it after every reply: there
-    each exchange goes by itself, and the replies of a request are joined again.
+    each exchange goes by itself, and the replies of a request are joined again: of an operation
+    those of what is timed, or the one that refused its set-up.
     """
     requests = endpoint.dressed(requests)
     if endpoint.wire == "http" and any(len(r.exchanges) > 1 for r in requests):
         singles = [Request((exchange,)) for r in requests for exchange in r.exchanges]
         single = iter(ask(endpoint, singles, timeout_s=timeout_s))
-        return [b"".join(next(single) for _ in r.exchanges) for r in requests]
+        return [_joined(r, [next(single) for _ in r.exchanges]) for r in requests]
     manner = Manner(timeout_s=timeout_s, capture_every=1)
     trace = endpoint.drive(prepare(requests), one_by_one(len(requests)), manner)
     samples = samples_of(trace)
@@ -215,6 +218,13 @@ def ask(endpoint: Endpoint, requests: Sequence[Request], *, timeout_s: float = 6
             raise Refused(endpoint.target, _core.OUTCOMES[outcome], words)
         found[int(sample["request"])] = reply
     return found
+
+
+def _joined(request: Request, replies: Sequence[bytes]) -> bytes:
+    for reply in replies[: request.before]:
+        if reply.split(b" ", 2)[1:2] >= [b"400"]:
+            return reply
+    return b"".join(replies[request.before : len(replies) - request.after])
 
 
 # Outcomes that carry a whole reply.

@@ -7,7 +7,7 @@ from functools import partial
 
 from searchbench.analysis.compare import pairs, standing
 from searchbench.analysis.judgement import Comparison, Judgement, Scale
-from searchbench.report.document import notices
+from searchbench.report.document import notices, operations
 from searchbench.report.document.blocks import Badge, Block, Section, Text
 from searchbench.report.document.content import Content, figure
 from searchbench.report.document.text import line, short
@@ -29,7 +29,10 @@ def answer(content: Content) -> Section:
         *notices.in_short(judged.verdict),
         *notices.warnings(judged),
     ]
-    if judged.treatments:
+    side_by_side = operations.answered(content)
+    if side_by_side:
+        blocks += side_by_side
+    elif judged.treatments:
         open_loop = bool(content.loads & {"open", "replay"})
         blocks.append(tables.overview(judged, judged.metric, open_loop=open_loop))
         blocks.append(Text(_reading(judged), "quiet"))
@@ -38,12 +41,16 @@ def answer(content: Content) -> Section:
     title = "What is compared"
     if len(best) == 1:
         title = f"{short(content.labels.get(id_ := best.pop(), id_), 60)} against every other"
-    blocks += figure(
-        "differences",
-        title,
-        f"Ratios by {title_of(judged.metric).lower()}, paired by block, with their intervals; "
-        "above 1× is better. Shaded: the noise floor. Grey: not resolved.",
-        partial(figures.differences, compared, content.labels),
+    blocks += (
+        []
+        if side_by_side
+        else figure(
+            "differences",
+            title,
+            f"Ratios by {title_of(judged.metric).lower()}, paired by block, with their intervals; "
+            "above 1× is better. Shaded: the noise floor. Grey: not resolved.",
+            partial(figures.differences, compared, content.labels),
+        )
     )
     if judged.comparisons:
         blocks.append(notices.compared(content, open_to=_FEW))

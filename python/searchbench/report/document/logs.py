@@ -30,7 +30,7 @@ def of_log(of: LogJudgement) -> Document:
         made.append(f"{tables.moment(of.first_s)} to {tables.moment(of.last_s)}, {zone}")
     sections = (_answer, _times, _groups, _when, _queries, _again, _files)
     return Document(
-        title="What production's query log says",
+        title="What production's query logs say",
         about=" · ".join(made),
         method="Each entry of the log was read and counted; nothing was drawn as a sample.",
         sections=tuple(s for part in sections if (s := part(of)) is not None),

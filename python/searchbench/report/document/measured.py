@@ -125,8 +125,8 @@ def warmup(content: Content) -> Section | None:
     blocks = figure(
         "warmup",
         "From the first request to the last",
-        "A line for each trial, relative to its own mean over its measured window. What is before "
-        "the window is warm-up and counts for nothing. Shaded: where any of these trials was "
+        "A line for each trial, relative to its own mean over its measured window. What lies "
+        "before the window is warm-up, and is not used. Shaded: where any of these trials was "
         "measured, since not all windows begin at one time. Triangles: at one level from here on.",
         partial(figures.warmup, replace(content.judgement, treatments=content.drawn), windows),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from searchbench.analysis.judgement import Comparison, Finding, Judgement, Recor
 from searchbench.analysis.words import sentence
 from searchbench.report.document.blocks import (
     Block,
+    Code,
     Details,
     Facts,
     Notice,
@@ -144,7 +146,15 @@ def analysis(judgement: Judgement) -> list[Block]:
     if not written:
         return []
     text = "The author of the study writes: " + written
-    return [Text(line(part)) for part in re.split(r"\n\s*\n", text)]
+    return [_paragraph(part) for part in re.split(r"\n[^\S\n]*\n", text)]
+
+
+def _paragraph(part: str) -> Block:
+    """Lines that are all indented are a table of the author's, and stay as they are."""
+    lines = [each for each in part.split("\n") if each.strip()]
+    if lines and all(each[0].isspace() for each in lines):
+        return Code(fit(textwrap.dedent("\n".join(lines))))
+    return Text(line(part))
 
 
 def compared(content: Content, open_to: int) -> Details:

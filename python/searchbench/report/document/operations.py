@@ -19,10 +19,11 @@ from searchbench.report.tables import numbers
 from searchbench.report.tables import operations as tables
 
 _HOW = (
-    "Each method answers the same operation in its own statements. The time is that of one "
-    "operation within what is timed, on one connection; set-up and clean-up are outside of it. A "
-    "method that fails at a size has the server's words there."
+    "Each method answers the same operation with its own statements. The time is that of one "
+    "operation on one connection, without set-up and clean-up. Where a method fails at a size, "
+    "the table has the server's message."
 )
+_SAME = {"order": "the same rows in the same order", "count": "as many rows"}
 _ROW = 160
 _MOST_CROSSINGS = 40
 
@@ -33,7 +34,10 @@ def section(content: Content) -> Section | None:
     if not found:
         return None
     blocks: list[Block] = [Text(_HOW, "quiet")]
-    for operation in found:
+    single = _single(content)
+    if single:
+        blocks += _sent(single)
+    for operation in (operation for operation in found if operation not in single):
         if len(found) > 1:
             blocks.append(Text(f"{line(operation.name)}.", "lead"))
         blocks += _agreement(operation)
@@ -42,8 +46,55 @@ def section(content: Content) -> Section | None:
     return Section("operations", "Operations", tuple(blocks))
 
 
+def answered(content: Content) -> list[Block]:
+    """The operations that ask one question each, a row each; nothing where there is none."""
+    judged, single = content.judgement, _single(content)
+    if not single:
+        return []
+    blocks = list[Block]()
+    differing = [(o, d) for o in single for d in o.differing]
+    if differing:
+        blocks.append(Text("Not all methods return the same; those that do not are compared with "
+                           "none of the others:", "lead"))  # fmt: skip
+        told = (f"{line(o.name)}: {_difference(d)}" for o, d in differing)
+        blocks.append(Points(tuple(told)))
+    elif any(o.compared > 1 for o in single):
+        same = "In each operation all methods returned the same rows (compared by their digest)."
+        blocks.append(Text(same))
+    compared = {frozenset((c.a, c.b)): c for c in judged.comparisons if c.metric == judged.metric}
+    blocks.append(tables.side_by_side(single, compared))
+    blocks.append(Text("The median time of one operation. Below it, how it compares with the first "
+                       "of its row that answers, which has its own interval there.",
+                       "quiet"))  # fmt: skip
+    return blocks
+
+
+def _sent(single: list[OperationResult]) -> list[Block]:
+    blocks: list[Block] = [
+        Text(
+            "The server's CPU for one operation; below it the bytes of what is sent and received."
+        ),
+        tables.sent_side_by_side(single),
+    ]
+    failures = [
+        f"{line(o.name)}, {line(m.label)}: {short(p.failed, 2 * _ROW)}"
+        for o in single
+        for m in o.methods
+        for p in m.points
+        if p.failed
+    ]
+    if failures:
+        blocks += [Text("Where a method fails:"), Points(tuple(failures))]
+    return blocks
+
+
+def _single(content: Content) -> list[OperationResult]:
+    """Those that ask one question, whatever the number of rows."""
+    return [o for o in content.judgement.operations if not o.by_rows]
+
+
 def _agreement(of: OperationResult) -> list[Block]:
-    what = "the same rows" + " in the same order" * (of.answer == "order")
+    what = _SAME.get(of.answer, "the same rows")
     if not of.differing:
         if of.compared < 2:
             return [Text("There is nothing to compare: at most one answer is on record.")]
@@ -59,13 +110,13 @@ def _difference(d: RowDifference) -> str:
         f"{line(name)} returns {numbers.counted(n, 'row')}"
         for name, n in zip((d.a, d.b), d.counts, strict=True)
     )
-    where = f"asked for {numbers.counted(d.rows, 'row')}, draw {d.draw + 1}"
+    where = f"asked for {numbers.counted(d.rows, 'row')}, draw {d.draw + 1}: " if d.rows else ""
     if d.place == BEYOND:
-        return f"{where}: {counts}; the first row that differs is beyond those on record."
+        return f"{where}{counts}; the first row that differs is beyond those on record."
     rows = "; ".join(
         f"of {line(name)} {_row(row)}" for name, row in ((d.a, d.row_a), (d.b, d.row_b))
     )
-    return f"{where}: {counts}. The first row that differs is row {d.place + 1}: {rows}."
+    return f"{where}{counts}. The first row that differs is row {d.place + 1}: {rows}."
 
 
 def _row(row: str | None) -> str:

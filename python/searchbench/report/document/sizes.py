@@ -14,8 +14,8 @@ _TEXT = (
     "One more trial of each treatment, after all others, in which the kernel counted by size what "
     "the system's processes read and wrote and what the devices were asked for. Tracing slows a "
     "system, so these trials are in no other figure. Sizes are powers of two: 4 KiB stands for 4 "
-    "KiB up to, but not including, 8 KiB. What goes through mapped memory, io_uring or the "
-    "kernel's AIO is no call: it shows in the requests to the device alone. Those may come in a "
+    "KiB up to, but not including, 8 KiB. Access through mapped memory, io_uring or the kernel's "
+    "AIO is not a call: it shows in the requests to the device alone. Those may come in a "
     "later phase than the calls that caused them, and include the file system's own."
 )
 

@@ -105,7 +105,8 @@ def side_by_side(difference: Difference, a: str, b: str) -> Table:
     total_a, total_b = difference.total_a, difference.total_b
     rows = [(Cell("total"), *_total(total_a, total_b), *_total(total_b, total_a))]
     for i in range(max(len(hits_a), len(hits_b))):
-        left, right = _hit(hits_a, i, dict(hits_b)), _hit(hits_b, i, dict(hits_a))
+        left = _hit(hits_a, i, dict(hits_b), difference.titles)
+        right = _hit(hits_b, i, dict(hits_a), difference.titles)
         rows.append((Cell(str(i + 1)), *left, *right))
     return table(
         rows,
@@ -145,10 +146,15 @@ def _total(this: int | None, other: int | None) -> tuple[Cell, Cell]:
 
 
 def _hit(
-    hits: Sequence[tuple[str, float | None]], rank: int, others: Mapping[str, Any]
+    hits: Sequence[tuple[str, float | None]],
+    rank: int,
+    others: Mapping[str, Any],
+    titles: Mapping[str, str],
 ) -> tuple[Cell, Cell]:
+    """The id with its title below it, and the score."""
     if rank >= len(hits):
         return Cell(""), Cell("")
     name, score = hits[rank]
-    cell = Cell(short(name, 120), tone="" if name in others else "bad")
+    title = short(titles.get(name, ""), 120)
+    cell = Cell(short(name, 120), below=title, tone="" if name in others else "bad")
     return cell, known(score, "{:.4g}".format)

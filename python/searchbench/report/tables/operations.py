@@ -1,16 +1,23 @@
-"""Operations as tables: a row a method, a column a number of rows."""
+"""Operations as tables.
+
+A row a method and a column a number of rows; or, where one question is asked, a row an operation
+and a column a method.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from searchbench.analysis.operations.model import MethodCurve, Point
+from searchbench.analysis.compare.pairs import of
+from searchbench.analysis.judgement import Comparison
+from searchbench.analysis.operations.model import MethodCurve, OperationResult, Point
 from searchbench.report.document.blocks import Cell, Table
-from searchbench.report.document.text import short
+from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
-from searchbench.report.tables.cells import NONE, named, number, of_estimate, table, text
+from searchbench.report.tables.cells import NONE, Made, named, number, of_estimate, table, text
 
 
 def times(methods: Sequence[MethodCurve]) -> Table:
@@ -78,3 +85,103 @@ def _line(m: Any) -> Cell:
 
 def _between(low: int, high: int) -> str:
     return f"{low:,} and {high:,} rows"
+
+
+Compared = Mapping[frozenset[str], Comparison]
+"""The comparisons by the study's metric, by the two treatments of each."""
+Way = tuple[str, str]
+"""A method, and the system that it asks."""
+Row = tuple[OperationResult, str]
+"""An operation, at these levels of what else varies."""
+
+
+def side_by_side(operations: Sequence[OperationResult], compared: Compared) -> Table:
+    """A row an operation, a column a method: its time, and what the study made of the difference.
+
+    A row for each crossing of the other levels, such as the number of clients.
+    """
+    return _each(
+        operations,
+        lambda way, row: _against(row, _point(row, way), compared),
+        text("Rows", _same_rows),
+    )
+
+
+def sent_side_by_side(operations: Sequence[OperationResult]) -> Table:
+    """The same with the server's CPU, and bytes both ways."""
+
+    def cell(way: Way, row: Row) -> Cell:
+        found = _point(row, way)
+        if found is None or found.failed:
+            return NONE
+        several = f"{found.statements} statements, " if found.statements > 1 else ""
+        received = numbers.human(found.received_bytes, "bytes") if found.received_bytes else "–"
+        below = f"{several}{numbers.human(found.sent_bytes, 'bytes')}, {received}"
+        return replace(of_estimate(found.cpu_s), below=below)
+
+    return _each(operations, cell)
+
+
+def _each(
+    operations: Sequence[OperationResult], cell: Callable[[Way, Row], Cell], *more: list[Made]
+) -> Table:
+    rows = [(o, at) for o in operations for at in dict.fromkeys(m.others for m in o.methods)]
+    ways = dict.fromkeys((m.method, m.system) for o in operations for m in o.methods)
+    return table(
+        rows,
+        text("Operation", lambda row: named(row[0].name), 1.6),
+        text("At", lambda row: Cell(line(row[1])), when=len({at for _, at in rows}) > 1),
+        *(number(_way(*way), partial(cell, way)) for way in ways),
+        *more,
+    )
+
+
+def _first(row: Row) -> Point | None:
+    """What the others are held against: the first method that answers."""
+    o, others = row
+    own = (m.points[0] for m in o.methods if m.others == others)
+    return next((p for p in own if p.seconds is not None), None)
+
+
+def _way(method: str, system: str) -> str:
+    return line(f"{method}, {system}" if system else method)
+
+
+def _point(row: Row, way: Way) -> Point | None:
+    o, others = row
+    own = (m for m in o.methods if (m.method, m.system) == way and m.others == others)
+    return next((m.points[0] for m in own), None)
+
+
+def _against(row: Row, p: Point | None, compared: Compared) -> Cell:
+    first = _first(row)
+    if p is None:
+        return NONE
+    if p.seconds is None:
+        return Cell("fails", p.failed, short(p.failed, 40), tone="bad")
+    time = Cell(numbers.human(p.seconds.value, p.seconds.unit), numbers.exact(p.seconds))
+    if first is None or p is first:
+        below = of_estimate(p.seconds).below
+        return replace(time, below=below.replace(numbers.NOT_KNOWN, "interval not known"))
+    found = compared.get(frozenset((p.treatment, first.treatment)))
+    return time if found is None else replace(time, **_verdict(of(p.treatment, found)))
+
+
+def _verdict(c: Comparison) -> dict[str, Any]:
+    if c.verdict == "not comparable":
+        return {"below": "not compared", "tone": "quiet"}
+    if c.verdict == "not resolved" or c.ratio is None:
+        return {"below": "not resolved"}
+    ratio, faster = c.ratio.value, c.verdict == "faster"
+    times = numbers.digits(ratio if faster else 1 / ratio, 2)
+    return {"below": f"{times}× {c.verdict}", "tone": "good" if faster else "bad"}
+
+
+def _same_rows(row: Row) -> Cell:
+    o, others = row
+    labels = {m.label: _way(m.method, m.system) for m in o.methods if m.others == others}
+    other = [labels[d.b] for d in o.differing if d.b in labels]
+    if other:
+        return Cell("differ", "", "; ".join(other), tone="bad")
+    answered = sum(m.points[0].seconds is not None for m in o.methods if m.others == others)
+    return Cell("the same") if answered > 1 and o.compared > 1 else NONE

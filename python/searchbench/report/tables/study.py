@@ -23,9 +23,10 @@ from searchbench.analysis.judgement import (
 from searchbench.analysis.trial.validity import gravest_first
 from searchbench.analysis.words import of_job
 from searchbench.report.document.blocks import Cell, Table
-from searchbench.report.document.text import line
+from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
 from searchbench.report.tables.cells import (
+    NAME,
     NONE,
     bars,
     known,
@@ -125,10 +126,13 @@ def comparisons(found: Sequence[Comparison], labels: Mapping[str, str]) -> Table
             said.append(f"{numbers.count(c.queries_measured)} measured on both sides")
         return Cell(numbers.count(c.queries_used), below="; ".join(said))
 
+    def pair(c: Comparison) -> Cell:  # in one cell, which stays in view on a phone
+        against = f"against {short(labels.get(c.a, c.a), NAME)}"
+        return replace(named(labels.get(c.b, c.b)), below=against)
+
     return table(
         map(upright, found),
-        text("This", lambda c: named(labels.get(c.b, c.b)), 2),
-        text("against", lambda c: named(labels.get(c.a, c.a)), 2),
+        text("This", pair, 2.6),
         text("by", lambda c: Cell(title_of(c.metric)), 1.3),
         text("is", verdict, 2.6),
         number("Ratio", lambda c: of_estimate(c.ratio and replace(c.ratio, unit="ratio")), 1.6),

@@ -38,7 +38,11 @@
   };
   document.addEventListener("pointermove", place);
   document.addEventListener("pointerdown", place);
-  document.addEventListener("scroll", () => { tip.hidden = true; }, true);
+  document.addEventListener("scroll", (event) => {
+    tip.hidden = true;
+    // A table: its first column stays, and gets an edge where others are below it.
+    if (event.target.classList) event.target.classList.toggle("scrolled", event.target.scrollLeft > 0);
+  }, true);
 
   // On paper everything is open that is printed at all.
   let closed = [];

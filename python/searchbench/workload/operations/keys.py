@@ -15,10 +15,19 @@ OPERATION_KEYS: tuple[SpecKey, ...] = (
     SpecKey("draws", "integer", 10, "how many different draws of rows there are; they are asked in "
             "turn", minimum=1, maximum=100_000),
     SpecKey("answer", "text", "set", "how the rows of two methods are compared: as a set (with "
-            "their numbers), or in their order", ("set", "order")),
+            "their numbers), in their order, or only counted, where the question does not decide "
+            "which rows come", ("set", "order", "count")),
 )  # fmt: skip
 METHOD_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("sql", "text", None, "the statements, with their marks (docs/OPERATIONS.md)"),
-    SpecKey("file", "path", None, "a file with them, in place of `sql`"),
-    SpecKey("systems", "texts", None, "the systems that it is for; default: all"),
+    SpecKey("sql", "text", None, "statements of SQL, with their marks (docs/OPERATIONS.md)"),
+    SpecKey("bql", "text", None, "statements of SenseiDB's BQL, the same way"),
+    SpecKey("http", "text", None, "requests of HTTP with their marks: method, path and body, or a "
+            "body of JSON alone"),
+    SpecKey("file", "path", None, "a file with them; `.bql` and `.http` say the language, all else "
+            "is SQL"),
+    SpecKey("rows_at", "texts", None, "where the rows lie in a reply of JSON: "
+            "\"facets.color: value, count\"; several follow one another. Default: where the "
+            "system's own answers have them"),
+    SpecKey("systems", "texts", None, "the systems that it is for; default: all that are asked in "
+            "its language"),
 )  # fmt: skip

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
+from searchbench.workload.operations.http_text import in_head
 from searchbench.workload.operations.text import Place, Repeated, Statement, When
 
-Answer = Literal["set", "order"]
+Answer = Literal["set", "order", "count"]
 MARKER = "?"
 _AT_ONCE = 10_000
 _SHOWN = 20
@@ -122,12 +123,12 @@ def _sent(
     given: list[Any] = []
     at = {name: number for number, name in enumerate(columns)}
 
-    def value(name: str, row: int) -> str:
-        if name not in at:
-            return known[name]
-        one = block[at[name]][row]
+    def value(place: Place, row: int) -> str:
+        if place.name not in at:
+            return known[place.name]
+        one = block[at[place.name]][row]
         if not statement.prepared:
-            return literal(one)
+            return in_head(one) if place.head else literal(one)
         given.append(one)
         return marker(len(given))
 
@@ -137,7 +138,7 @@ def _sent(
         if isinstance(part, str):
             pieces.append(part)
         elif isinstance(part, Place):
-            pieces.append(value(part.name, 0))
+            pieces.append(value(part, 0))
         else:
             pieces.append(_repeated(part, rows, value, at, block, literal, statement.prepared))
     return Sent(
@@ -149,15 +150,16 @@ def _sent(
 def _repeated(
     part: Repeated,
     rows: int,
-    value: Callable[[str, int], str],
+    value: Callable[[Place, int], str],
     at: Mapping[str, int],
     block: Sequence[Sequence[Any]],
     literal: Callable[[object], str],
     prepared: bool,
 ) -> str:
     if not prepared:  # a million rows are usual: a template for all, filled by column
-        names = [p.name for p in part.parts if isinstance(p, Place)]
-        if all(name in at for name in names):
+        places = [p for p in part.parts if isinstance(p, Place)]
+        names = [p.name for p in places]
+        if all(p.name in at and not p.head for p in places):
             form = "".join(
                 "%s" if isinstance(p, Place) else p.replace("%", "%%") for p in part.parts
             )
@@ -165,7 +167,7 @@ def _repeated(
                 columns = [block[at[name]] for name in names]
                 return part.between.join(_filled(form, columns, literal, part.between))
     return part.between.join(
-        "".join(p if isinstance(p, str) else value(p.name, row) for p in part.parts)
+        "".join(p if isinstance(p, str) else value(p, row) for p in part.parts)
         for row in range(rows)
     )
 

@@ -1,7 +1,7 @@
 """The text of a method: statements that end with ``;``, marks before them, places for values.
 
-A mark is a comment of its own line, ``-- @before`` or ``-- @each 1000 @prepared``, for the
-statement that follows:
+So it is in SQL and BQL; the text of HTTP is one of requests (``http_text``). A mark is a comment of
+its own line, ``-- @before`` or ``-- @each 1000 @prepared``, for the statement that follows:
 
     once         sent when the index is made, before anything is timed
     connection   sent once on each connection, after its login
@@ -11,6 +11,9 @@ statement that follows:
     prepared     prepared once on each connection; then only executed
     pipelined N  N of it are sent at once, before the replies come (100 if N is left out)
     ignored      its rows are no part of the answer
+    rows PATH    where its rows lie in a reply of JSON (``paths``)
+
+In HTTP a comment begins with ``#``, and only SQL is prepared and pipelined.
 
 Places: ``{name}`` is a column of the row that is asked for, ``[each ", ": ({id})]`` is what it has
 in it once for each row, with what is quoted between. ``{rows}`` is how many rows are asked for,
@@ -24,11 +27,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from searchbench.errors import QueryError
+import orjson
 
+from searchbench.errors import QueryError
+from searchbench.workload.operations.http_text import BadRequest, split_http
+from searchbench.workload.operations.paths import read_rows_at
+
+LANGUAGES = ("sql", "bql", "http")
 When = Literal["once", "connection", "before", "timed", "after"]
 PIPELINED = 100
-_MARKS = ("once", "connection", "before", "after", "each", "prepared", "pipelined", "ignored")
+_MARKS = ("once", "connection", "before", "after", "each", "prepared", "pipelined", "ignored",
+          "rows")  # fmt: skip
 _NUMBERED = ("each", "pipelined")
 _WHEN: tuple[When, ...] = ("once", "connection", "before", "timed", "after")
 _MARK_LINE = re.compile(r"[ \t]*--[ \t]*(@.*)")
@@ -53,9 +62,10 @@ class BadText(QueryError):  # noqa: N818 -- a text is bad, not we
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value goes."""
+    """Where a value goes. ``head``: into the path or a header of a request."""
 
     name: str
+    head: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +84,8 @@ class Statement:
     """One statement with its marks. ``line``: where it begins, from 1.
 
     ``each``: it is sent for every so many rows; 0: once for all of them. ``pipelined``: so many are
-    sent at once; 0: each after the reply to the one before.
+    sent at once; 0: each after the reply to the one before. ``rows``: where its rows lie in a reply
+    of JSON; "" where nothing says so here.
     """
 
     line: int
@@ -84,6 +95,7 @@ class Statement:
     prepared: bool = False
     pipelined: int = 0
     ignored: bool = False
+    rows: str = ""
 
     @property
     def names(self) -> set[str]:
@@ -103,12 +115,23 @@ class _Marks:
 
     line: int = 0
     named: dict[str, int] = field(default_factory=dict)
+    rows: str = ""
 
 
-def read_method(text: str) -> tuple[Statement, ...]:
-    """The statements of a text; BadText with the first mistake."""
+def read_method(text: str, language: str = "sql") -> tuple[Statement, ...]:
+    """The statements of a text, or its requests; BadText with the first mistake."""
     text = text.replace("\r\n", "\n")
-    found = [_statement(*each) for each in _split(text)]
+    if language == "http":
+        found = [_request(*each) for each in _requests(text)]
+    else:
+        found = [_statement(line, [*_parts(said, line)], m) for line, said, m in _split(text)]
+    for each in found:
+        if language == "sql" and each.rows:
+            raise BadText(each.line, "@rows is of replies of JSON, and SQL has rows of its own")
+        of_sql = {"connection": each.when == "connection", "prepared": each.prepared,
+                  "pipelined": each.pipelined}  # fmt: skip
+        if language != "sql" and (wrong := next((k for k, v in of_sql.items() if v), "")):
+            raise BadText(each.line, f"@{wrong} is of SQL, and this is {language}")
     if not any(each.when == "timed" for each in found):
         raise BadText(1, "there is no statement that is timed: give one without a mark of when")
     order = [_WHEN.index(each.when) for each in found]
@@ -150,6 +173,16 @@ def _one(text: str, start: int, end: int, marks: _Marks) -> Iterator[tuple[int, 
 
 def _read_marks(text: str, line: int, marks: _Marks) -> None:
     marks.line = marks.line or line
+    text, at, path = text.partition("@rows ")
+    if at:
+        if marks.rows:
+            raise BadText(line, "@rows is there twice for one request: put a line for each path "
+                          "into `rows_at`")  # fmt: skip
+        try:
+            read_rows_at(path)
+        except QueryError as error:
+            raise BadText(line, str(error)) from None
+        marks.rows, marks.named["rows"] = path.strip(), 1
     for word in re.findall(r"@\S+(?:\s+[^@\s]+)*", text):
         name, *rest = word[1:].split()
         if name not in _MARKS:
@@ -170,17 +203,53 @@ def _read_marks(text: str, line: int, marks: _Marks) -> None:
         raise BadText(line, f"a statement is sent @{whens[0]} or @{whens[1]}, not both")
 
 
-def _statement(line: int, text: str, marks: _Marks) -> Statement:
+def _requests(text: str) -> Iterator[tuple[int, str, str, _Marks]]:
+    """(line, head, body, marks) of each."""
+    try:
+        for line, marked, head, body in split_http(text):
+            marks = _Marks()
+            for at, mark in marked:
+                _read_marks(mark, at, marks)
+            yield line, head, body, marks
+    except BadRequest as error:
+        raise BadText(error.line, error.sentence) from None
+
+
+def _request(line: int, head: str, body: str, marks: _Marks) -> Statement:
+    begins = line + head.count("\n")
+    parts = [*_parts(body, begins)]
+    if body[:1] in ("{", "["):
+        _insist_on_json(parts, begins)
+    return _statement(line, [*_parts(head, line, head=True), *parts], marks)
+
+
+def _insist_on_json(parts: Sequence[Part], line: int) -> None:
+    """BadText where a body is neither JSON nor lines of JSON, its places filled."""
+    inner = (part.parts if isinstance(part, Repeated) else (part,) for part in parts)
+    filled = "".join("0" if isinstance(p, Place) else p for some in inner for p in some)
+    try:
+        orjson.loads(filled)
+    except orjson.JSONDecodeError as error:
+        try:
+            for each in filled.splitlines():
+                orjson.loads(each or "0")
+        except orjson.JSONDecodeError:
+            at = line + filled.count("\n", 0, error.pos)
+            raise BadText(at, f"the body is not JSON: {error.msg}") from None
+
+
+def _statement(line: int, parts: Sequence[Part], marks: _Marks) -> Statement:
     named = marks.named
     when: When = next((w for w in _WHEN if w in named), "timed")
     found = Statement(
         line=line,
-        parts=tuple(_parts(text, line)),
+        parts=tuple(parts),
         when=when,
         each=named.get("each", 0),
         prepared="prepared" in named,
         pipelined=named.get("pipelined", 0),
         ignored="ignored" in named,
+        rows=marks.rows,
     )
     alone = next((n for n in ("each", "prepared", "pipelined") if n in named), "")
     if when in ("once", "connection") and alone:
@@ -193,20 +262,20 @@ def _statement(line: int, text: str, marks: _Marks) -> Statement:
     return found
 
 
-def _parts(text: str, line: int) -> Iterator[Part]:
+def _parts(text: str, line: int, *, head: bool = False) -> Iterator[Part]:
     at = 0
     for opened in _EACH.finditer(text):
         if opened.start() < at:
             continue
-        yield from _placed(text[at : opened.start()])
+        yield from _placed(text[at : opened.start()], head)
         end = _closing(text, opened.end())
         if end < 0:
             at_line = line + text.count("\n", 0, opened.start())
             raise BadText(at_line, "[each is opened here and not closed with ]")
         between = opened[1].replace('\\"', '"').replace("\\n", "\n")
-        yield Repeated(between, tuple(_placed(text[opened.end() : end])))
+        yield Repeated(between, tuple(_placed(text[opened.end() : end], head)))
         at = end + 1
-    yield from _placed(text[at:])
+    yield from _placed(text[at:], head)
 
 
 def _closing(text: str, at: int) -> int:
@@ -219,10 +288,10 @@ def _closing(text: str, at: int) -> int:
     return -1
 
 
-def _placed(text: str) -> Iterator[str | Place]:
+def _placed(text: str, head: bool) -> Iterator[str | Place]:
     for number, part in enumerate(_PLACE.split(text)):
         if number % 2:
-            yield Place(part)
+            yield Place(part, head)
         elif part:
             yield part
 

@@ -68,9 +68,13 @@ _FILE_KEYS: tuple[SpecKey, ...] = (
         "of somebody else's JSON lines: the key that has the words; only it and `t` are read",
     ),
     SpecKey(
-        "bad_lines", "text", "skip", "what to do with lines that are no query", ("skip", "refuse")
+        "bad_lines",
+        "text",
+        "skip",
+        "what to do with lines that are not queries",
+        ("skip", "refuse"),
     ),
-    SpecKey("lines", "integer", None, "read only so many lines", minimum=1),
+    SpecKey("lines", "integer", None, "read only this many lines", minimum=1),
 )
 _SAMPLE_KEYS: tuple[SpecKey, ...] = (
     SpecKey(

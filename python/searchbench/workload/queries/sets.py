@@ -24,12 +24,14 @@ from searchbench.workload.queries import sphinx_log
 from searchbench.workload.queries.algebra import Match, Mode, Query, Terms, declared_terms
 from searchbench.workload.queries.analysis import terms
 from searchbench.workload.queries.forms import Reader, to_json
+from searchbench.workload.queries.operators import has_operators
 
 Form = Literal["lines", "jsonl", "sphinx"]
 
 T = TypeVar("T")  # a query or a request
 
 SHOWN = 20  # bad lines are all counted; so many are kept to be shown
+_EXAMPLE = 80  # characters of a query that is shown as an example
 _MARK = b"\xef\xbb\xbf"  # UTF-8 may begin with it
 _OURS = frozenset(key.name for key in fields(Query))  # keys of a JSON line
 _LOOKED_AT = 50  # lines that are looked at to tell a log from a list of queries
@@ -44,6 +46,17 @@ _STAMP = re.compile(
 )
 # What a line of a table ends with: a column of counts or times.
 _COUNTED = re.compile(rb'[,;\t]"?\d+(\.\d+)?"?\s*$')
+
+
+@dataclass(frozen=True, slots=True)
+class Operated:
+    """Lines with operators (operators.py), which were taken as plain words: how many, of how many,
+    and the first of them as ``file:line: text``.
+    """
+
+    lines: int
+    of: int
+    first: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +101,7 @@ class QuerySet:
     ``log``: uint32, index into ``queries`` of each logged query in order; every query is in it,
     and first appearances are in order. ``times_s``: float64, when each was asked, if the log
     says, seconds from any origin. ``bad``: the first few lines that are no query, of
-    ``bad_count`` in all.
+    ``bad_count`` in all. ``operated``: lines with operators, if there are any.
     """
 
     name: str
@@ -97,6 +110,7 @@ class QuerySet:
     times_s: NDArray[np.float64] | None = None
     bad: tuple[BadLine, ...] = ()
     bad_count: int = 0
+    operated: Operated | None = None
 
     def __post_init__(self) -> None:
         if len(self.log) == 0 or not self.queries:
@@ -146,6 +160,8 @@ class Gathering(Generic[T]):
     times: array[float] = field(default_factory=lambda: array("d"))
     bad: list[BadLine] = field(default_factory=list)
     bad_count: int = 0
+    operated: int = 0
+    first_operated: str = ""
 
     def add(self, one: T, time_s: float | None = None) -> int:
         """One that was logged; its index."""
@@ -163,6 +179,13 @@ class Gathering(Generic[T]):
         self.bad_count += 1
         if len(self.bad) < SHOWN:
             self.bad.append(BadLine(self.file, line, reason))
+
+    def heed(self, line: int, text: str, mode: Mode) -> None:
+        """Count a line whose operators are taken as words, and keep the first."""
+        if has_operators(text, mode):
+            if not self.operated:
+                self.first_operated = f"{self.file}:{line}: {text.strip()[:_EXAMPLE]}"
+            self.operated += 1
 
     def logged(self, name: str) -> tuple[NDArray[np.uint32], NDArray[np.float64] | None]:
         """The log and its times; QueryError where only some have a time."""
@@ -217,23 +240,28 @@ def from_files(
         meant = partial(_structured, text_key=text_key) if kind == "jsonl" else _plain
         for number, raw in enumerate(raws, 1):
             try:
-                query, at = meant(raw, template)
+                query, at, text = meant(raw, template)
             except QueryError as reason:
                 found.leave_out(number, str(reason))
             else:
                 found.add(query, at)
+                if text and isinstance(query.match, Terms):
+                    found.heed(number, text, query.match.mode)
     if found.bad_count and bad_lines == "refuse":
         shown = "; ".join(str(b) for b in found.bad[:5])
         raise QueryError(
-            f'{found.bad_count} lines are no query: {shown}; mend them, or set `bad_lines = "skip"`'
+            f"{found.bad_count} lines are not queries: {shown}; correct them, or set "
+            '`bad_lines = "skip"`'
         )
     name = name or "+".join(path.name for path in files)
     if not found.log:
         seen = f"; the first: {found.bad[0]}" if found.bad else ""
         raise QueryError(f"{name} has no usable query ({found.bad_count} bad lines{seen})")
+    operated = Operated(found.operated, len(found.log), found.first_operated)
     return QuerySet(
-        name, tuple(found.index), *found.logged(name), tuple(found.bad), found.bad_count
-    )
+        name, tuple(found.index), *found.logged(name), tuple(found.bad), found.bad_count,
+        operated if found.operated else None,
+    )  # fmt: skip
 
 
 def form_of(path: Path) -> Form:
@@ -247,16 +275,16 @@ def form_of(path: Path) -> Form:
         return "sphinx"
     if stamped := _most(first, _STAMP.match):
         raise QueryError(
-            f"{path} is a log and no list of queries: its lines begin with a time ({stamped!r}), "
+            f"{path} is a log, not a list of queries: its lines begin with a time ({stamped!r}), "
             "which would be searched for. Take the queries out of it, one a line or as JSON lines "
             "with `text` and `t`; or send its requests as they are (`searchbench load "
-            '--requests`); or say `format = "lines"` if these are your queries'
+            '--requests`); or set `format = "lines"` if these are your queries'
         )
     if counted := _most(first, _COUNTED.search):
         raise QueryError(
-            f"{path} is a table and no list of queries: its lines end in a number ({counted!r}), "
+            f"{path} is a table, not a list of queries: its lines end in a number ({counted!r}), "
             "which would be searched for. Take the column of the queries out of it, each as often "
-            'as it was asked; or say `format = "lines"` if these are your queries'
+            'as it was asked; or set `format = "lines"` if these are your queries'
         )
     return "lines"
 
@@ -274,15 +302,16 @@ def _most(lines: list[bytes], found: Callable[[bytes], object]) -> str:
     return own[0].decode(errors="replace").rstrip("\r\n")[:60]
 
 
-def _plain(raw: bytes, template: Template) -> tuple[Query, None]:
-    """The query of a plain line; QueryError with the reason if it is bad."""
+def _plain(raw: bytes, template: Template) -> tuple[Query, None, str]:
+    """The query of a plain line, and its text; QueryError with the reason if it is bad."""
     try:
-        words = terms(raw.decode())
+        text = raw.decode()
+        words = terms(text)
     except UnicodeDecodeError:
         raise QueryError("not UTF-8; convert it with iconv -f ENCODING -t UTF-8") from None
     if not words:
         raise QueryError("no letter or digit, so no term")
-    return template.query(words), None
+    return template.query(words), None, text
 
 
 def _is_object(raw: bytes) -> bool:
@@ -294,8 +323,8 @@ def _is_object(raw: bytes) -> bool:
 
 def _structured(
     raw: bytes, template: Template, text_key: str | None = None
-) -> tuple[Query, float | None]:
-    """The query of a JSON line, and its time; QueryError with the reason if it is bad."""
+) -> tuple[Query, float | None, str]:
+    """The query of a JSON line, its time and its text; QueryError with the reason if it is bad."""
     try:
         line = orjson.loads(raw.removeprefix(_MARK))
     except orjson.JSONDecodeError as error:
@@ -311,11 +340,12 @@ def _structured(
         if text_key not in line:
             raise QueryError(f"no key `{text_key}`, which `text_key` names; {_keys(line)}")
         line = {"text": line[text_key]}
-    reader = Reader()
+    reader, text = Reader(), line.get("text")
     match = _text_match(line, template, reader) if "text" in line else None
     query = reader.query({**to_json(template.rest), **line})
     reader.finish()
-    return (query if match is None else replace(query, match=match)), at
+    query = query if match is None else replace(query, match=match)
+    return query, at, text if isinstance(text, str) else ""
 
 
 def _insist_on_words(line: Mapping[str, object]) -> None:
@@ -323,7 +353,8 @@ def _insist_on_words(line: Mapping[str, object]) -> None:
     texts = [k for k, value in line.items() if k not in _OURS and isinstance(value, str)]
     if texts:
         raise QueryError(
-            f"the words are expected as `text`, and {_keys(line)}; say which key has them, as in "
+            f"the words are expected as `text`, and {_keys(line)}; name the key that has them, "
+            "as in "
             f'`text_key = "{texts[0]}"` in [queries]'
         )
 

@@ -148,7 +148,7 @@ def _split_url(text: str) -> tuple[str, str, int]:
         raise BadRequest(_no_path(text))
     host, port = found[1].strip("[]"), found[2]
     if port == "" or (port is not None and not 0 < int(port) < 65536):
-        raise BadRequest(f"{shown(text)}: its port is no number from 1 to 65535")
+        raise BadRequest(f"{shown(text)}: its port is not a number from 1 to 65535")
     rest = text[found.end() :]
     if not rest.startswith("/"):
         rest = "/" + rest
@@ -168,7 +168,7 @@ def _no_path(text: str) -> str:
             f"{shown(text)} begins with a method: a line is a path alone; methods and bodies are "
             'said in JSONL: {"method": "POST", "path": "/..", "body": ..}'
         )
-    return f"{shown(text)} is no path: it begins with / (or with http://HOST:PORT/)"
+    return f"{shown(text)} is not a path: a path begins with / (or with http://HOST:PORT/)"
 
 
 def escape(raw: bytes) -> str:

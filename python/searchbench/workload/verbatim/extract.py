@@ -66,7 +66,7 @@ def read_answers(data: bytes, place: str) -> list[Answer]:
                 raise QueryError(f"{place}:{number} is no JSON: {error}") from None
             what = "XML or HTML" if data.lstrip().startswith(b"<") else f"no JSON ({reason})"
             raise QueryError(
-                f"{place} is {what}, so no answer of a select; ask for JSON (/d/select, or "
+                f"{place} is {what}, not the answer of a select; ask for JSON (/d/select, or "
                 "output_type=json)"
             ) from None
         answers.append(_answer(found, f"{place}:{number}"))
@@ -129,12 +129,12 @@ def _answer(found: Any, place: str) -> Answer:
             (hits,), named, *records = body[0]  # type: ignore[index]
             columns = tuple(name for name, _type in named)
     except (TypeError, KeyError, ValueError, IndexError):
-        raise QueryError(f"{place} is JSON, but no answer of a select; {_FORMS}") from None
+        raise QueryError(f"{place} is JSON, but not the answer of a select; {_FORMS}") from None
     for number, record in enumerate(records, 1):
         if not isinstance(record, list) or len(record) != len(columns):
             raise QueryError(
                 f"{place}: record {number} has not one value for each of the {len(columns)} "
-                "columns, so this is no answer of a select"
+                "columns, so this is not the answer of a select"
             )
     return Answer(hits, columns, tuple(records))
 

@@ -75,7 +75,7 @@ def read_requests(
     forms that have a request a line.
     """
     if form not in ("auto", *FORMS):
-        raise QueryError(f"{form!r} is no form of a file of requests; there are auto, "
+        raise QueryError(f"{form!r} is not a form of a file of requests; there are auto, "
                          f"{', '.join(FORMS)}")  # fmt: skip
     builder = Builder(path.name)
     if form == "auto":
@@ -127,8 +127,8 @@ def form_of(path: Path) -> str:
             "let Sphinx write query_log_format = sphinxql"
         )
     raise QueryError(
-        f"{path}: what its lines are cannot be told ({begins}); {_EXPECTED}; {_OPTION} (words to "
-        "be searched for are no requests: fill them into a template, or use a study)"
+        f"{path}: its lines cannot be recognized ({begins}); {_EXPECTED}; {_OPTION} (words to "
+        "search for are not requests: fill them into a template, or use a study)"
     )
 
 

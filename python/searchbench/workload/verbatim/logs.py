@@ -169,7 +169,7 @@ def _groonga_ask(command: bytes) -> Ask:
     path = escape(command)
     name = _COMMAND.match(path)
     if name is None:
-        raise BadRequest(f"{shown(path)} is a page and no command")
+        raise BadRequest(f"{shown(path)} is a page, not a command")
     if name[1] not in _READS:
         what = "changes the server" if name[1] in _WRITES else "is not known to read"
         raise BadRequest(f"{name[0]} {what}; only reads are replayed")
@@ -246,9 +246,11 @@ def _sphinxql_ask(entry: bytes) -> Ask:
     except UnicodeDecodeError:
         raise BadRequest("not UTF-8") from None
     if re.match(r"(?i)SELECT\s+FROM\b", statement):
-        raise BadRequest("a SELECT without columns: so Sphinx writes an UPDATE; it is no query")
+        raise BadRequest(
+            "a SELECT without columns: that is how Sphinx writes an UPDATE; it is not a query"
+        )
     if not re.match(r"(?i)SELECT\b", statement):
-        raise BadRequest(f"{shown(statement)} is no SELECT")
+        raise BadRequest(f"{shown(statement)} is not a SELECT")
     if error.startswith(b"error="):
         raise BadRequest(f"it failed: {error[6:].decode(errors='replace')}")
     return Ask(statement)

@@ -112,7 +112,7 @@ class RequestSet:
         if len(self.times_s) != len(self.log):
             raise QueryError(f"{self.name} has not one time for each request of its log")
         if not bool(np.all(np.isfinite(self.times_s))):
-            raise QueryError(f"{self.name} has a time that is no number")
+            raise QueryError(f"{self.name} has a time that is not a number")
         back = np.flatnonzero(np.diff(self.times_s) < 0)
         if len(back):
             raise QueryError(

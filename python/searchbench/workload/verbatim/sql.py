@@ -47,7 +47,7 @@ def _one(line: str, number: int, builder: Builder) -> None:
     found = list(_statements(line, number))
     if len(found) > 1 and not any(reason for *_, reason in found):
         builder.leave_out(
-            number, "several statements in a line; end each with `;` at the end of a line"
+            number, "several statements on one line; end each with `;` at the end of a line"
         )
         return
     for _, statement, reason in found:

@@ -84,8 +84,8 @@ def _object(template: str) -> Mapping[str, Any]:
     if _A_STATEMENT.match(text):
         return {"sql": " ".join(text.splitlines())}
     raise QueryError(
-        f"the template {template!r} is no path, which begins with '/', no SQL statement and no "
-        "object of JSON"
+        f"the template {template!r} is neither a path, which begins with '/', nor an SQL "
+        "statement nor a JSON object"
     )
 
 
@@ -159,7 +159,7 @@ def _literal(term: str, dialect: Dialect | None) -> str:
     elif "\\" in term or (dialect is None and "'" in term):
         what = "a backslash" if "\\" in term else "a quote"
         raise BadRequest(
-            f"{shown(term)} has {what}, which servers read differently: say --dialect mysql "
+            f"{shown(term)} has {what}, which servers read differently: give --dialect mysql "
             "(MySQL, MariaDB, Sphinx)"
             + ("" if what == "a backslash" else " or --dialect standard (PostgreSQL, SQLite)")
         )

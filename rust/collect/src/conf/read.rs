@@ -108,12 +108,12 @@ fn pattern(scope: &Scope<'_>, line: u32, name: &str) -> Option<Pattern> {
     }
     let stem = name.strip_suffix('*').unwrap_or(name);
     if name != "*" && !crate::route::allowed(stem.as_bytes()) {
-        let what = format!("{name:?} cannot be a category: it would name a file");
+        let what = format!("{name:?} cannot be a category: it could not be the name of a file");
         scope.wrong(
             line,
             "category",
             what,
-            "leave out /, leading points and control characters",
+            "leave out /, leading dots and control characters",
         );
         return None;
     }
@@ -219,7 +219,7 @@ fn known_keys(scope: &Scope<'_>, kind: &str, lists: &[&[&str]]) {
             format!("{kind} store")
         };
         if owner.is_empty() && keys::anywhere(key) {
-            let what = format!("{key} has no effect here: it is no key of a {place}");
+            let what = format!("{key} has no effect here: it is not a key of a {place}");
             scope.warn(entry.line, key, what, "leave it out, or move it");
             continue;
         }

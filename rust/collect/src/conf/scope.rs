@@ -178,7 +178,7 @@ impl<'a> Scope<'a> {
             Ok(ratio) if ratio.is_finite() && ratio >= 0.0 => ratio,
             _ => {
                 let what = format!("{key} is a number such as {default}, not {:?}", entry.value);
-                self.wrong(entry.line, key, what, "write digits and one point");
+                self.wrong(entry.line, key, what, "write digits and one decimal point");
                 default
             }
         }

@@ -73,7 +73,7 @@ pub fn parse(text: &str, mistakes: &mut Vec<Mistake>) -> Block {
                 number,
                 line,
                 what,
-                "put # before it if it is a remark",
+                "put # before it if it is a comment",
             ));
         }
     }

@@ -86,7 +86,9 @@ impl Client {
         self.stream.read_exact(&mut length)?;
         let length = u32::from_be_bytes(length) as usize;
         if length > ANSWER_BYTES {
-            return Err(io::Error::other("what it answered is no frame of Thrift"));
+            return Err(io::Error::other(
+                "what it answered is not a frame of Thrift",
+            ));
         }
         self.frame.resize(length, 0);
         self.stream.read_exact(&mut self.frame)

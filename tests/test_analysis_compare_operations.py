@@ -1,0 +1,118 @@
+"""Which methods of operations are compared, and what the verdict says of many operations."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from searchbench.analysis.compare.pairs import family
+from searchbench.analysis.compare.verdict import decide
+from searchbench.analysis.judgement import (
+    Comparison,
+    Curve,
+    Estimate,
+    Interval,
+    Judgement,
+    TreatmentResult,
+    Verdict,
+)
+from searchbench.record.trial import Load
+from searchbench.report.document.blocks import Code, Text
+from searchbench.report.document.notices import analysis
+
+METHODS = (("mariadb", "sql"), ("sensei", "json"), ("sensei", "bql"))
+
+
+def asked(operation: str, system: str, method: str, seconds: float = 0.001) -> TreatmentResult:
+    """One method of an operation, measured at so many seconds."""
+    levels = {"system": system, "operation": operation, "method": method, "load.clients": 1}
+    name = f"{system} operation={operation} method={method}"
+    figure = {"service_p50": Estimate(seconds, "s", 3)}
+    return TreatmentResult(
+        name, name, system, levels, figure, Curve("s", (), ()), Curve("r", (), ()), ()
+    )
+
+
+def of_ten() -> list[TreatmentResult]:
+    """Ten operations; JSON is the fastest in all but the first."""
+    found = []
+    for number in range(10):
+        times = {"sql": 0.05, "json": 0.01 if number else 0.06, "bql": 0.02 if number else 0.07}
+        found += [asked(f"q{number}", s, m, times[m]) for s, m in METHODS]
+    return found
+
+
+def test_methods_that_only_their_own_system_is_asked_by_are_compared_and_operations_are_not() -> (
+    None
+):
+    treatments = of_ten()
+    by_id = {t.treatment: t for t in treatments}
+    pairs = family(treatments)
+    assert len(pairs) == 10 * 3
+    assert all(by_id[a].levels["operation"] == by_id[b].levels["operation"] for a, b in pairs)
+    # Two databases that both take two methods: only one thing differs in a pair.
+    both = [asked(o, s, m) for o in "ab" for s in ("mariadb", "pg") for m in ("in", "or")]
+    differ = [
+        sum(by[a].levels[f] != by[b].levels[f] for f in by[a].levels)
+        for by in [{t.treatment: t for t in both}]
+        for a, b in family(both)
+    ]
+    assert differ == [1] * 8
+    # However few there are, what answers another operation is no rival.
+    few = [asked("a", "pg", "in"), asked("b", "pg", "in"), asked("a", "pg", "or")]
+    assert family(few) == [(few[0].treatment, few[2].treatment)]
+
+
+def compared(treatments: list[TreatmentResult]) -> list[Comparison]:
+    """Every pair of an operation, resolved as its times are."""
+    found = []
+    for a, b in combinations(treatments, 2):
+        if a.levels["operation"] == b.levels["operation"]:
+            ratio = a.figures["service_p50"].value / b.figures["service_p50"].value
+            span = Interval(ratio * 0.99, ratio * 1.01, 0.95, "t")
+            verdict = "faster" if ratio > 1 else "slower"
+            found.append(
+                Comparison(
+                    a.treatment, b.treatment, "service_p50", verdict,  # type: ignore[arg-type]
+                    Estimate(ratio, "ratio", 3, span), 0.01, 1.0, 4, 0,
+                    queries_measured=4, same_top_k=4,
+                )
+            )  # fmt: skip
+    return found
+
+
+def verdict(comparisons: list[Comparison]) -> Verdict:
+    treatments = of_ten()
+    loads = {t.treatment: Load(kind="closed") for t in treatments}
+    return decide(treatments, comparisons, loads, "service_p50", None, "totals")
+
+
+def test_of_many_operations_the_verdict_says_in_how_many_each_method_is_the_best() -> None:
+    said = verdict(compared(of_ten())).decision
+    best = "sensei method=json clients=1 is the best in 9 and mariadb method=sql clients=1 is the"
+    assert f"Of 10 operations, {best} best in 1." in said
+    assert verdict(compared(of_ten())).best is None
+    only = [c for c in compared(of_ten()) if "operation=q3" in c.a]
+    said = verdict(only).decision
+    assert (
+        "Of 10 operations, sensei method=json clients=1 is the best in 1 and in 9 nothing" in said
+    )
+    said = verdict([]).decision
+    assert "In none of 10 operations is anything shown to be better than all else." in said
+
+
+@pytest.mark.parametrize("text", ["\n    1  a\n   10  b", "\n\t1  a\n\t10  b\n"])
+def test_lines_that_an_author_has_indented_stay_as_they_are(text: str) -> None:
+    judged = Judgement(
+        question="?", analysis=f"What was\npublished:\n{text}\n\nLook at it.",
+        verdict=Verdict("", False, None), treatments=(), comparisons=(), noise_floor=None,
+        agreement=(), findings=(), excluded=(), resources={},
+    )  # fmt: skip
+    first, table, last = analysis(judged)
+    assert isinstance(first, Text)
+    assert first.text == "The author of the study writes: What was published:"
+    assert isinstance(table, Code)
+    assert [line.split() for line in table.text.splitlines()] == [["1", "a"], ["10", "b"]]
+    assert isinstance(last, Text)
+    assert last.text == "Look at it."
