@@ -25,6 +25,7 @@ from searchbench.engines.groonga import Groonga
 from searchbench.engines.job import Work
 from searchbench.engines.lucene import Lucene
 from searchbench.engines.mariadb import MariaDB
+from searchbench.engines.opensearch import OpenSearch
 from searchbench.lab.get.install import missing
 from searchbench.measure.run import run as measure
 from searchbench.record import Record, Trial
@@ -399,3 +400,57 @@ def test_a_writer_whose_last_requests_are_not_answered_has_died() -> None:
     assert "from 2.5 s on" in number
     alive = replace(made, fatal=np.zeros(n, np.bool_))
     assert list(truth.died(run, alive)) == []
+
+
+REFRESHED = """
+question = "What do changes and refreshes take from readers?"
+replicates = 1
+[control]
+aa = false
+[corpus]
+family = "generated"
+documents = 1000
+[queries]
+distinct = 10
+[systems.opensearch]
+segments = "as-is"
+[roles.writer]
+does = "write"
+documents = 200
+insert = 2
+update = 1
+delete = 1
+batch = 5
+documents_per_s = 50
+marker_every_s = 0.1
+[roles.publisher]
+does = "publish"
+every_s = 1
+[load]
+clients = 1
+seconds = 6
+warmup_s = 1
+"""
+
+
+def test_a_system_that_must_refresh_shows_changes_after_its_refreshes(tmp_path: Path) -> None:
+    if lacking := missing(OpenSearch()):
+        pytest.skip(f"no opensearch here: {lacking}")
+    record = run(REFRESHED, tmp_path)
+    (trial,) = record.trials
+    assert trial.reason == ""
+    judged = judge(record)
+    assert not wrong(judged.treatments[0].trials[0])
+    assert judged.roles is not None
+    writer, publisher = judged.roles.results
+    assert writer.how == "refresh"
+    assert "nothing is ever visible" in writer.unasked
+    assert publisher.figures["times"].value >= 3
+    found = writer.visible
+    assert found is not None
+    # Between two refreshes, of which the next is a second away at most, if the machine keeps up.
+    assert 0.1 < found.quantiles["p50"].value < 3.0
+    kinds = record.writes(trial.trial, "writer")["kind"].to_pylist()
+    applied = trial.beside[0].applied
+    assert applied is not None
+    assert applied.after == 800 + 5 * (kinds.count("insert") - kinds.count("delete"))

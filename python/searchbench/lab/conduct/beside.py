@@ -158,8 +158,12 @@ def discard(session: Session) -> None:
 
 
 def made_anew(session: Session) -> bool:
-    """Is the index of a trial with roles built for it alone, as its storages are not copied?"""
-    return bool(session.opened.treatment.roles) and bool(session.place and session.place.storages)
+    """Is the index of a trial with roles built for it alone?
+
+    Its storages are not copied, and a copy has just been in memory, so it would not be cold.
+    """
+    place, roles = session.place, session.opened.treatment.roles
+    return bool(roles) and place is not None and (bool(place.storages) or place.cold != "no")
 
 
 def _write(session: Session, beside: Beside, part: Part) -> None:
@@ -204,7 +208,7 @@ def _watch(session: Session, beside: Beside, writer: Part, made: Changes, stop_n
     name, number = writer.run.name + WATCHER, len(beside.parts) + 1
     run = RoleRun(name=name, number=number, does="watch", planned=len(due),
                   keys={"ask_every_ms": writer.run.keys["ask_every_ms"]})  # fmt: skip
-    side = Side(name, (request,), order, _manner(session, number))
+    side = Side(name, (request,), order, _manner(session, number), asks=True)
     beside.parts.append(Part(run, side))
 
 

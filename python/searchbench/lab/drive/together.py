@@ -24,14 +24,17 @@ _AHEAD_S, _CONNECTION_S = 1.5, 0.03
 
 @dataclass
 class Side:
-    """A role beside the readers. ``act``: what it does in place of sending an order, told the Unix
-    time in ns of the start. Afterwards: ``trace``, or ``error`` where it could not go on.
+    """A role beside the readers. ``asks``: it sends queries, whose answers have the marks of whole
+    ones (``Service.whole``); answers to changes have none. ``act``: what it does in place of
+    sending an order, told the Unix time in ns of the start. Afterwards: ``trace``, or ``error``
+    where it could not go on.
     """
 
     name: str
     requests: Sequence[Request] = ()
     order: Order | None = None
     manner: Manner = field(default_factory=Manner)
+    asks: bool = False
     act: Callable[[int], object] | None = None
     trace: Trace | None = None
     error: Exception | None = None
@@ -45,6 +48,8 @@ class Side:
                 manner = replace(
                     self.manner, start_unix_ns=start_unix_ns, on_tick=lambda *_: not over.is_set()
                 )
+                if not self.asks:
+                    endpoint = replace(endpoint, whole=())
                 self.trace = endpoint.send(self.requests, self.order, manner)
         except Exception as error:
             self.error = error
