@@ -142,13 +142,12 @@ def test_what_does_not_go_with_roles_is_named() -> None:
     assert any("`warmup_s`" in each for each in wrong(groonga, counted))
 
 
-def test_a_trial_that_is_cold_for_each_query_has_no_load_to_be_beside_of() -> None:
-    place = '[places.cold]\ncold = "each query"\n'
-    head = HEAD.replace("seconds = 5", "requests = 5").replace("warmup_s = 1\n", "")
-    with pytest.raises(StudyError):
-        make_plan(read("[systems.groonga]\n" + place + WRITER, head))
-    trial = place.replace("each query", "trial")
-    assert len(plan_of("[systems.groonga]\n" + trial + WRITER).treatments) == 1
+@pytest.mark.parametrize("cold", ["trial", "each query"])
+def test_a_cold_system_has_no_roles(cold: str) -> None:
+    place = f'[places.cold]\ncold = "{cold}"\n'
+    with pytest.raises(StudyError) as found:
+        plan_of("[systems.groonga]\n" + place + WRITER)
+    assert "cold" in str(found.value)
 
 
 def test_a_first_look_does_what_is_done_at_a_time_within_its_window(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from searchbench.engines import ENGINES
 from searchbench.engines.engine import INGEST
 from searchbench.engines.job import OPENING
 from searchbench.engines.write import TakesWrites
-from searchbench.places.model import EACH_QUERY
 from searchbench.spec import nearest, show
 from searchbench.study.model import Study, System, table_of
 from searchbench.study.positions import Source
@@ -82,9 +81,9 @@ def impossible(system: System, table: Mapping[str, Any]) -> str:
 
 def unwritable(system: System, tables: Tables) -> str:
     """Why a system cannot have the roles of a crossing; empty if it can."""
-    if tables.get("roles") and tables.get("place", {}).get("cold") == EACH_QUERY:
-        return ("roles go on beside a load, and a trial that is cold for each query has none: say "
-                'cold = "trial"')  # fmt: skip
+    if tables.get("roles") and tables.get("place", {}).get("cold", "no") != "no":
+        return ("a cold system gives its answers after the drive, and with roles its documents "
+                "have changed by then: leave `cold` out")  # fmt: skip
     for table in tables.get("roles", {}).values():
         works = table["does"] == "job" and not roles.is_idle(table)
         if works and (reason := impossible(system, table)):

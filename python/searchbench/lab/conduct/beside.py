@@ -158,12 +158,8 @@ def discard(session: Session) -> None:
 
 
 def made_anew(session: Session) -> bool:
-    """Is the index of a trial with roles built for it alone?
-
-    Its storages are not copied, and a copy has just been in memory, so it would not be cold.
-    """
-    place, roles = session.place, session.opened.treatment.roles
-    return bool(roles) and place is not None and (bool(place.storages) or place.cold != "no")
+    """Is the index of a trial with roles built for it alone, as its storages are not copied?"""
+    return bool(session.opened.treatment.roles) and bool(session.place and session.place.storages)
 
 
 def _write(session: Session, beside: Beside, part: Part) -> None:

@@ -89,6 +89,8 @@ def seconds(found: Estimate | None) -> Cell:
         least = interval.low if interval else 0.0
         return Cell(f"above {numbers.human(least, 's')}", repr(found))
     below = ""
+    if interval is not None and interval.high <= 0:  # found before the write was answered
+        return Cell("at once", repr(found))
     if interval is not None and interval.low <= 0 and math.isfinite(interval.high):
         return Cell(f"at most {numbers.human(interval.high, 's')}", repr(found))
     if interval is not None:
