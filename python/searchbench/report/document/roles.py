@@ -25,6 +25,8 @@ _VISIBLE = (
     "leaves open."
 )
 
+_DRAWN = 6  # treatments that are drawn beside their idle one
+
 
 def section(content: Content) -> Section | None:
     """All roles of the study; None where it has none."""
@@ -39,17 +41,21 @@ def section(content: Content) -> Section | None:
             "Ratios are paired by block, each by itself; whether a difference is beyond noise and "
             "all floors is said where treatments are compared.", "quiet",
         ))  # fmt: skip
-    over = [(t.label, judged.over_time[t.treatment]) for t in content.drawn
-            if t.treatment in judged.over_time]  # fmt: skip
-    blocks += figure(
-        "roles-over-time",
-        "Response times of the readers while it went on",
-        "Of one trial of each treatment: solid 95 %, dashed half of the requests that were due at "
-        "that time."
-        + " Shaded: when a publish or a job was at work."
-        * any(each.events for _, each in over),
-        partial(figures.over_time, over),
-    )
+    drawn = [pair for pair in judged.beside if pair.treatment in judged.over_time]
+    for number, pair in enumerate(drawn[:_DRAWN], 1):
+        over = [
+            (label, judged.over_time[name])
+            for name, label in ((pair.idle, pair.idle_label), (pair.treatment, pair.label))
+            if name in judged.over_time
+        ]
+        shaded = " Shaded: when a publish or a job was at work." * any(o.events for _, o in over)
+        blocks += figure(
+            f"roles-over-time-{number}",
+            f"Response times of the readers: {line(pair.label)}",
+            "Of one trial of each: solid 95 %, dashed half of the requests that were due at that "
+            f"time.{shaded}",
+            partial(figures.over_time, over),
+        )
     writers = [r for r in judged.results if r.does == "write" and r.figures]
     if writers:
         blocks += [Text("What was written.", "lead"), tables.writers(writers)]

@@ -47,9 +47,9 @@ def over_time(found: Sequence[tuple[str, OverTime]], look: Look) -> Chart:
     y = time_axis([v for each in lines for v in each.curve.y], "response")
     times = draw(lines, x, y, look)
     shades = [
-        {"x": six(e.start_s), "end": six(max(e.end_s, e.start_s + _LEAST_SHARE * end)),
+        {"x": six(e.start_s), "end": six(min(end, max(e.end_s, e.start_s + _LEAST_SHARE * end))),
          "tip": f"{label}: {e.name}, {numbers.human(e.end_s - e.start_s, 's')}"}
-        for label, over in found for e in over.events
+        for label, over in found for e in over.events if e.start_s < end
     ]  # fmt: skip
     if not shades or not isinstance(times, alt.LayerChart):
         return times
