@@ -435,7 +435,7 @@ class Study:
                 "query": pa.array(query, pa.uint32()),
                 "connection": pa.array(connection.astype(np.uint16)),
                 "outcome": pa.array(outcome),
-                "bytes": pa.array(np.full(due.size, 900, dtype=np.uint32)),
+                "bytes": pa.array(_sizes(t, query)),
                 "due": pa.array(due_ns),
                 "free": pa.array(due_ns),
                 "connect": nothing,
@@ -468,6 +468,12 @@ class Study:
             [{"query": q, "phase": phase, **empty, **t.answer(q)} for q, phase in rows],
             schema=REPLIES,
         )
+
+
+def _sizes(t: Treatment, query: Array) -> Array:
+    """What each reply has: what it had when asked alone, if that is on record."""
+    alone = (t.extra.get("captured") or {}).get("sizes", {})
+    return np.array([alone.get(str(q), 900) for q in query.tolist()], dtype=np.uint32)
 
 
 def _closed(

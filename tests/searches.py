@@ -26,11 +26,12 @@ from searchbench.analysis.capacity.promise import judge
 from searchbench.analysis.capacity.search import next_load
 from searchbench.analysis.trial.measured import Trace
 from searchbench.record import REPLIES, SAMPLES, Record, Trial, Writer
-from searchbench.record.trial import Corpus, Load, Queries, Window
+from searchbench.record.trial import Captured, Corpus, Load, Queries, Window
 from searchbench.study import plan as plans
 from searchbench.workload.load_table import parse_promise
 
 Arrivals = Literal["poisson", "constant"]
+QUERIES = 10  # asked in turn
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,9 @@ class Lab:
 
     ``other``: subjects whose totals are not those of the others. ``lies_above``: by subject, the
     rate from which on its replies under load are empty; ``changed``: how many of 200 are.
-    ``turns``: subjects take turns trial by trial, as attached ones do.
+    ``unread``: by subject whose replies nobody reads, how large they are, times 400 bytes and more.
+    ``turns``: subjects take turns trial by trial, as attached ones do. ``cut``: by subject, the
+    rate from which on its replies, which nobody reads, are a third as large as alone.
     """
 
     path: Path
@@ -87,6 +90,8 @@ class Lab:
     most: int = 1000
     connections: int = 1000
     turns: bool = False
+    unread: Mapping[str, float] = field(default_factory=dict)
+    cut: Mapping[str, float] = field(default_factory=dict)
 
     def run(self) -> Record:
         """Drive until every search is done, or ``most`` trials are on record."""
@@ -99,7 +104,7 @@ class Lab:
             question="?", seed=self.seed, treatments=tuple(templates), judging=judging
         )
         self._writer = Writer(self.path, study_text="", plan=self._plan, host=HOST, version="0.1.0")
-        self._writer.queries("beef", [{"query": q, "text": f"word{q}"} for q in range(10)])
+        self._writer.queries("beef", [{"query": q, "text": f"word{q}"} for q in range(QUERIES)])
         for block in range(1, self.blocks + 1):
             for several in [templates] if self.turns else [[t] for t in templates]:
                 todo = deque((t, 1) for t in several)
@@ -127,8 +132,30 @@ class Lab:
             1 if template.subject in self.other else 0,
             (self.changed if lies else 0) if self.lies_above else None,
         )
-        self._writer.trial(about, samples=_samples(trace), replies=replies)
+        samples = _samples(trace)
+        if template.subject in self.unread:
+            samples, replies = self._not_read(about, samples, trace), replies.slice(0, 0)
+        if template.subject in self.cut:
+            samples, replies = self._unread(about, samples), replies.slice(0, 0)
+        self._writer.trial(about, samples=samples, replies=replies)
         return True
+
+    def _unread(self, about: Trial, samples: pa.Table) -> pa.Table:
+        """The samples of replies of which only the size is known, which ``about`` has alone."""
+        about.captured = Captured(sizes={str(q): 400 + 10 * q for q in range(10)}, distinct=10)
+        by = 0.3 if (about.load.rate_per_s or 0.0) >= self.cut[about.subject] else 1.0
+        size = by * (400 + 10 * samples.column("query").to_numpy())
+        at = samples.schema.get_field_index("bytes")
+        column = pa.array(size.astype(np.uint32))
+        return samples.set_column(at, SAMPLES.field("bytes"), column)
+
+    def _not_read(self, about: Trial, samples: pa.Table, trace: Trace) -> pa.Table:
+        """The samples of replies that are as large under load as alone."""
+        sizes = [int((400 + 10 * q) * self.unread[about.subject]) for q in range(QUERIES)]
+        about.captured = Captured(distinct=QUERIES, sizes={str(q): n for q, n in enumerate(sizes)})
+        column = pa.array(np.array(sizes, np.uint32)[trace.query])
+        at = samples.schema.get_field_index("bytes")
+        return samples.set_column(at, SAMPLES.field("bytes"), column)
 
     def _template(self, number: int, subject: str) -> plans.Treatment:
         levels: dict[str, plans.Level] = {}
@@ -165,7 +192,7 @@ class Lab:
             trial=f"b{block:02d}-{treatment.id}", treatment=treatment.id, block=block,
             label=treatment.label, subject=treatment.subject, levels=treatment.levels,
             system=treatment.system, engine=treatment.engine, started="2026-01-31T12:00:00Z",
-            corpus=Corpus(digest="c0ffee"), queries=Queries(digest="beef", distinct=10),
+            corpus=Corpus(digest="c0ffee"), queries=Queries(digest="beef", distinct=QUERIES),
             load=msgspec.convert({**treatment.load, **load}, Load), outcomes=list(_core.OUTCOMES),
             roles=["readers"],
         )  # fmt: skip
@@ -173,7 +200,8 @@ class Lab:
     def _trace(self, serve: Serve, load: Load) -> Trace:
         rate = load.rate_per_s or self.look_per_s
         server = Server(serve, self._rng, self.arrivals, connections=self.connections)
-        return server.trace(rate, load.seconds or 1.0, load.warmup_s or 0.0)
+        trace = server.trace(rate, load.seconds or 1.0, load.warmup_s or 0.0)
+        return replace(trace, query=np.arange(trace.due.size, dtype=np.uint32) % QUERIES)
 
 
 def _samples(trace: Trace) -> pa.Table:
@@ -192,10 +220,10 @@ def _replies(more: int, changed: int | None = None) -> pa.Table:
     """``changed``: of 200 sampled under load, so many are empty; None: none was sampled."""
     blank = {"phase": "captured", "outcome": 0, "total_exact": True}
     rows = []
-    for query in range(10):
+    for query in range(QUERIES):
         answer = good_answer(query)
         rows.append({"query": query, **blank, **answer, "total": answer["total"] + more})
     for i in range(0 if changed is None else 200):
         empty = {"total": 0, "ids": [], "scores": []} if i < (changed or 0) else {}
-        rows.append(rows[i % 10] | {"phase": "under_load"} | empty)
+        rows.append(rows[i % QUERIES] | {"phase": "under_load"} | empty)
     return pa.Table.from_pylist(rows, schema=REPLIES)

@@ -11,7 +11,9 @@ import pytest
 from queues import Serve, fixed
 from searchbench.analysis.capacity import meanwhile
 from searchbench.analysis.capacity.verdict import sustained
+from searchbench.analysis.compare.same_work import SameWork
 from searchbench.analysis.judge import judge
+from searchbench.analysis.trial.measured import Samples
 from searches import Lab
 
 PROMISE = "p99 < 10ms"
@@ -60,10 +62,12 @@ def test_whoever_is_in_front_by_less_than_a_drift_may_make_only_leads(
 ) -> None:
     servers = {"a": fixed(4, 0.002), "b": fixed(4, 0.0015)}
     lab = Lab(tmp_path / "r", servers, (PROMISE,), effort=0.3, look_per_s=1500, turns=turns)
-    found = judge(lab.run())
+    record = lab.run()
+    found = judge(record)
     assert [c.speeds for c in found.capacity] == [0.0, 0.0], "neither server changed"
     a, b = found.capacity
-    again = sustained(replace(found, capacity=(replace(a, speeds=speeds), b)), lambda x, y: None)
+    changed = replace(found, capacity=(replace(a, speeds=speeds), b))
+    again = sustained(changed, lambda x, y: SameWork(), Samples(record))
     assert meanwhile.apart(a, b, found.steps) is not turns
     assert again.verdict.best == ("b" if sure else None)
     assert (f"With {PROMISE}, b sustains more than a (" in again.verdict.decision) is sure
@@ -72,9 +76,11 @@ def test_whoever_is_in_front_by_less_than_a_drift_may_make_only_leads(
 
 def test_a_drift_does_not_hide_that_a_server_is_twice_as_fast(tmp_path: Path) -> None:
     servers = {"a": fixed(1, 0.002), "b": fixed(2, 0.002)}
-    found = judge(Lab(tmp_path / "r", servers, (PROMISE,), effort=0.3, look_per_s=450).run())
+    record = Lab(tmp_path / "r", servers, (PROMISE,), effort=0.3, look_per_s=450).run()
+    found = judge(record)
     a, b = found.capacity
-    again = sustained(replace(found, capacity=(replace(a, speeds=0.05), b)), lambda x, y: None)
+    changed = replace(found, capacity=(replace(a, speeds=0.05), b))
+    again = sustained(changed, lambda x, y: SameWork(), Samples(record))
     assert again.verdict.best == "b"
     twice = [replace(one, searches=2) for one in (a, b)]
     assert not meanwhile.apart(*twice, found.steps), "each interval covers several times"

@@ -14,7 +14,9 @@ from searchbench.analysis.capacity.bracket import bracket
 from searchbench.analysis.capacity.pace import Seen
 from searchbench.analysis.capacity.verdict import sustained
 from searchbench.analysis.compare.records import compare_records
+from searchbench.analysis.compare.same_work import SameWork
 from searchbench.analysis.judge import judge
+from searchbench.analysis.trial.measured import Samples
 from searchbench.analysis.words import per_s
 from searchbench.record import Record
 from searches import Lab
@@ -71,6 +73,28 @@ def test_a_limit_well_below_a_rate_with_other_answers_is_found_without_it(tmp_pa
     assert "1 of 11 trials is left out." in one.sentence
 
 
+@pytest.mark.parametrize("above_per_s", [800.0, 6000.0, 0.0])
+def test_no_capacity_is_found_by_replies_of_other_sizes(tmp_path: Path, above_per_s: float) -> None:
+    """Nobody reads the replies; from a rate on they are a third as large as alone."""
+    how = {"effort": 0.1, "look_per_s": 1000.0, "cut": {"sphinx": above_per_s}}
+    (one,) = judge(one_queue(tmp_path / "r", **how)).capacity
+    cut = [t for t in one.trials if t.rate_per_s >= above_per_s]
+    assert {t.verdict for t in cut} <= {"left out"}
+    if above_per_s > 1740:
+        assert holding(one, 1740), "a limit below that rate stands"
+    elif not above_per_s:
+        assert (one.holds, one.fails) == (None, None)
+        assert one.sentence.startswith("Not comparable: the replies had other sizes under load")
+    else:
+        assert 0 < (one.holds or 0) < above_per_s
+        assert one.fails is None, "it is not known whether the promise is kept there"
+        least = min(t.rate_per_s for t in cut)
+        assert f"From {per_s(least)} on the replies had other sizes under load (" in one.sentence
+        assert "have another size than when the same was asked alone), so it is not known" in (
+            one.sentence
+        )
+
+
 def test_where_all_answers_change_under_load_there_is_no_capacity(tmp_path: Path) -> None:
     before, after = one_queue(tmp_path / "a", effort=0.1), lying(tmp_path / "b", 0)
     found = judge(after)
@@ -123,7 +147,8 @@ def test_one_other_reply_of_a_short_trial_ends_no_search() -> None:
 
 
 def test_a_search_without_a_capacity_rests_on_no_void_trial(tmp_path: Path) -> None:
-    found = judge(lying(tmp_path / "r", 0, most=4))
+    record = lying(tmp_path / "r", 0, most=4)
+    found = judge(record)
     steps = [
         replace(s, status="void", findings=()) if i else replace(s, status="valid", findings=())
         for i, s in enumerate(found.steps)
@@ -131,5 +156,5 @@ def test_a_search_without_a_capacity_rests_on_no_void_trial(tmp_path: Path) -> N
     (one,) = found.capacity
     trials = tuple(replace(t, verdict="holds") if i else t for i, t in enumerate(one.trials))
     changed = replace(found, steps=tuple(steps), capacity=(replace(one, trials=trials),))
-    again = sustained(changed, lambda a, b: None)
+    again = sustained(changed, lambda a, b: SameWork(), Samples(record))
     assert f"{PROMISE}: Not comparable: the answers changed" in again.verdict.decision

@@ -71,9 +71,10 @@ def test_two_runs_that_differ_are_not_said_to_show_a_regression(tmp_path: Path) 
 
 def test_runs_of_the_same_thing_turn_a_difference_into_a_regression(tmp_path: Path) -> None:
     first, *same = runs(tmp_path, (0.0, 0.01, -0.01, 0.005), sigma=0.1)
-    found = compare_records(first, record(tmp_path / "b", 0.0052, sigma=0.1), 0.05, same)
+    second, *same_b = runs(tmp_path / "b", (0.3, 0.31, 0.29), sigma=0.1)
+    found = compare_records(first, second, 0.05, same, same_b)
     line = found.comparisons[0]
-    assert (line.verdict, line.runs) == ("slower", (4, 1))
+    assert (line.verdict, line.runs) == ("slower", (4, 3))
     assert line.run_sd == pytest.approx(0.0085, abs=0.004)
     assert line.ratio is not None
     assert line.ratio.interval is not None
@@ -82,8 +83,8 @@ def test_runs_of_the_same_thing_turn_a_difference_into_a_regression(tmp_path: Pa
     assert found.regressed
     assert found.beyond_threshold
     assert "A regression beyond 5 %" in found.decision
-    assert "4 runs, 2 degrees of freedom" not in found.decision
-    assert "5 runs, 3 degrees of freedom" in found.decision
+    assert " % in 4 runs and those of the second differ by " in found.decision
+    assert "in 3 runs (standard deviation), and the intervals cover it." in found.decision
     assert found.same == tuple(str(run.path) for run in same)
 
 
@@ -93,9 +94,13 @@ def test_a_difference_that_runs_of_one_thing_show_too_is_not_resolved(tmp_path: 
     assert compare_records(first, after).beyond_threshold, "within the two runs it is clear"
     found = compare_records(first, after, 0.05, same)
     assert {line.verdict for line in found.comparisons} == {"not resolved"}
-    assert found.regressed is False
+    assert found.regressed is None, "how much runs of the second differ is not known"
     assert not found.beyond_threshold
     assert "is not excluded" in found.decision
+    more = runs(tmp_path / "more", (0.05, 0.12))
+    found = compare_records(first, after, 0.05, same, more)
+    assert {line.verdict for line in found.comparisons} == {"not resolved"}
+    assert found.regressed is False
 
 
 def test_a_cold_run_on_either_side_is_no_regression(tmp_path: Path) -> None:
@@ -179,8 +184,12 @@ def test_an_improvement_is_faster_and_no_regression(tmp_path: Path) -> None:
     found = compare_records(record(tmp_path / "a"), record(tmp_path / "b", 0.003, seed=2))
     assert {line.verdict for line in found.comparisons} == {"differs"}
     assert not found.beyond_threshold
-    first, *same = runs(tmp_path / "runs", (0.0, 0.01, -0.01, 0.005))
-    found = compare_records(first, open_record(tmp_path / "b"), 0.05, same)
+    first, *same = runs(tmp_path / "runs", (0.0, 0.01, -0.01, 0.005), sigma=0.1)
+    second, *more = runs(tmp_path / "more", (-0.25, -0.26, -0.24), sigma=0.1)
+    found = compare_records(first, second, 0.05, same)
+    assert {line.verdict for line in found.comparisons} == {"differs"}
+    assert found.regressed is None
+    found = compare_records(first, second, 0.05, same, more)
     assert {line.verdict for line in found.comparisons} == {"faster"}
     assert found.regressed is False
 
@@ -268,7 +277,7 @@ def test_failed_requests_win_nothing_and_hide_no_loss(tmp_path: Path) -> None:
         assert (p99.verdict, p99.failed_floor) == ("not resolved", math.inf)
         assert "what the second failed to answer could make the whole difference" in p99.reason
         assert p99.failed[0] == 0 < p99.failed[1] < 0.01
-        assert lines["throughput"].verdict == ("faster" if further else "differs")
+        assert lines["throughput"].verdict == "differs"
     after = record(tmp_path / "c", sigma=0.05, error_share=0.005)
     found = compare_records(first, after, 0.05, same)
     assert "what the second failed to answer may hide one" in found.decision
@@ -445,15 +454,16 @@ def test_what_would_change_the_answer_comes_with_its_figures(tmp_path: Path) -> 
     first, *same = runs(tmp_path, (0.0, 0.08, -0.05, 0.04))
     after = record(tmp_path / "b", 0.0044, seed=2)
     alone = compare_records(first, after).would_change
-    assert alone[0].startswith("Further runs of the first (--same, three or more")
-    assert "if runs of the same thing differ by less than about 2." in alone[0]
+    assert alone[0].startswith("Further runs of both (--same and --same-b, three or more of each")
+    assert "if runs of the same thing differ by less than about 5." in alone[0]
     assert alone[-1].startswith("With a threshold of ")
     known = compare_records(first, after, 0.05, same).would_change
     assert known[0].startswith("About ")
     assert "runs of each would resolve the difference of tantivy" in known[0]
+    assert any(x.startswith("Further runs of the second (--same-b, three or") for x in known)
     quiet = compare_records(first, record(tmp_path / "d", 0.00401, seed=2)).would_change
     assert quiet[0].startswith("The noise of the trials within a run decides the interval of")
-    assert quiet[1].startswith("Further runs of the first")
+    assert quiet[1].startswith("Further runs of both")
     broken = compare_records(first, record(tmp_path / "c", fails_at="deploy")).would_change
     assert broken[0].startswith("The second has no valid trial of tantivy (failed in deploy")
     assert any("trials of the second could not be used" in said for said in broken)

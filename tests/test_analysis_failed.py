@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import records
-from records import Array, Server, Study, Treatment, lognormal
+from records import Array, Server, Study, Treatment, good_answer, lognormal
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Judgement
@@ -126,3 +127,50 @@ def test_at_a_rate_the_slower_of_two_systems_is_not_better_by_its_timeouts(
     assert mean > 0.00415
     assert better.get("response_mean") != "faster"
     assert better.get("response_p99") != "faster"
+
+
+@pytest.mark.parametrize("gives_up", [True, False])
+def test_what_is_answered_otherwise_under_load_makes_no_p99(tmp_path: Path, gives_up: bool) -> None:
+    """12 of 1,000 queries are dear; under load b gives up on nine of them, 0.9 % of its replies.
+
+    The other b answers them all, and works four times as fast.
+    """
+    queries, sampled = 1000, 400
+    dear = np.arange(5, queries, 84)[:12]
+    given = set(dear[:9].tolist())
+
+    def cost(up: bool) -> Server:
+        def server(due: Array, query: Array, rng: np.random.Generator) -> Array:
+            base = np.where(np.isin(query, dear), 0.040, 0.002)
+            if up and gives_up:
+                base = np.where(np.isin(query, list(given)), 0.0005, base)
+            if up and not gives_up:
+                base /= 4
+            return base * np.exp(0.05 * rng.standard_normal(due.size))
+
+        return server
+
+    asked = count()
+
+    def other(query: int) -> dict[str, Any]:
+        under_load = next(asked) % (queries + sampled) >= queries
+        if gives_up and under_load and query in given:
+            return {"total": 0, "ids": [], "scores": []}
+        return good_answer(query)
+
+    made = Study(
+        blocks=4, queries=queries, under_load=sampled, block_noise=0.003, trial_noise=0.003
+    )
+    for name, up in (("a", False), ("b", True)):
+        made.add(name, system=name, server=cost(up), rate_per_s=400, seconds=21.0, warmup_s=5.0,
+                 answer=other if up else good_answer)  # fmt: skip
+    found = judge(open_record(made.write(tmp_path)))
+    (p99,) = [c for c in found.comparisons if c.metric == "response_p99"]
+    assert p99.ratio is not None
+    assert p99.ratio.value > 3
+    if gives_up:
+        assert p99.verdict == "not resolved"
+        assert "what b answered otherwise under load than alone" in p99.reason
+        assert found.verdict.best is None
+    else:
+        assert p99.verdict == "faster"

@@ -5,19 +5,32 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from msgspec import structs
 
+from records import Answer, good_answer
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Judgement
 from searchbench.analysis.trial.jobs import held_back
-from searchbench.record import PROBE, Trial, Writer, open_record
-from searchbench.record.trial import CoreTotals, DeviceTotals, HostTotals, JobDone, ServerTotals
+from searchbench.record import PROBE, REPLIES, Trial, Writer, open_record
+from searchbench.record.trial import (
+    CoreTotals,
+    DeviceTotals,
+    HostTotals,
+    JobDone,
+    Queries,
+    ServerTotals,
+)
 from searchbench.report import write_report
 from searchbench.study.plan import Judging, Plan, Treatment
 from searchbench.study.plan import Trial as Planned
 
 SECOND = 1_000_000_000
+QUERIES = 40
+BLANK = {"phase": "captured", "outcome": 0, "total": None, "total_exact": True, "ids": [],
+         "scores": [], "facets": "{}", "groups": "[]", "warnings": [], "error": None}  # fmt: skip
+TIMES = {"full": [20.0] * 4, "quick": [10.0] * 4}
 
 
 def host(seconds: float, others_s: float = 0.0) -> HostTotals:
@@ -41,8 +54,12 @@ def done(seconds: float, others_s: float = 0.0, **more: object) -> JobDone:
 
 
 def record(folder: Path, times: dict[str, list[float]], noise: float = 0.02, seed: int = 1,
-           others: float = 0.0, **more: object) -> Judgement:  # fmt: skip
-    """A study of one job: for each treatment its time in each block, and a twin of the first."""
+           others: float = 0.0, asked: dict[str, Answer] | None = None,
+           **more: object) -> Judgement:  # fmt: skip
+    """A study of one job: for each treatment its time in each block, and a twin of the first.
+
+    ``asked``: by treatment, what it answers to each of forty queries afterwards.
+    """
     rng = np.random.default_rng(seed)
     blocks = len(next(iter(times.values())))
     treatments = tuple(
@@ -60,14 +77,28 @@ def record(folder: Path, times: dict[str, list[float]], noise: float = 0.02, see
                       ingest="per-trial", control="t01")  # fmt: skip
     plan = Plan(question="?", seed=1, treatments=treatments, trials=planned, judging=judging)
     writer = Writer(folder, study_text="", plan=plan, host={}, version="0")
+    if asked:
+        writer.queries("beef", [{"query": q, "text": f"word{q}"} for q in range(QUERIES)])
     for each in planned:
         t = plan.treatment(each.treatment)
         seconds = times[t.label][each.block - 1] * float(np.exp(noise * rng.standard_normal()))
         about = Trial(trial=each.id, treatment=t.id, block=each.block, control=each.control,
                       label=t.label, system="orientdb", engine="orientdb",
                       jobs=[done(seconds, others * seconds, **more)])  # fmt: skip
-        writer.trial(about, probe=PROBE.empty_table())
+        replies = None
+        if asked:
+            queries = Queries(digest="beef", distinct=QUERIES, logged=QUERIES)
+            about = structs.replace(about, queries=queries, outcomes=["ok", "error"])
+            replies = pa.Table.from_pylist(
+                [BLANK | {"query": q} | asked[t.label](q) for q in range(QUERIES)], schema=REPLIES
+            )
+        writer.trial(about, probe=PROBE.empty_table(), replies=replies)
     return judge(folder)
+
+
+def some(n: int) -> Answer:
+    """The same answers to the first ``n`` queries, and nothing found on the others."""
+    return lambda query: good_answer(query) if query < n else {"total": 0}
 
 
 def page_of(folder: Path, judged: Judgement) -> str:
@@ -88,6 +119,56 @@ def test_a_job_that_takes_half_the_time_is_found(tmp_path: Path) -> None:
     page = page_of(tmp_path / "r", found)
     assert "Time of backup" in page
     assert "Latency" not in page
+
+
+def test_what_finds_nothing_after_a_job_is_not_comparable_however_quick_it_was(
+    tmp_path: Path,
+) -> None:
+    found = record(tmp_path / "r", TIMES, asked={"full": good_answer, "quick": some(0)})
+    (c,) = found.comparisons
+    assert (c.verdict, c.ratio) == ("not comparable", None)
+    assert "asked afterwards, on none of 40 queries do both return the same totals" in c.reason
+    assert (found.verdict.best, found.verdict.resolved) == (None, False)
+    assert found.verdict.headline.startswith("Not comparable: asked afterwards, on none")
+    assert "0 of 40" in page_of(tmp_path / "r", found)
+
+
+def test_what_answers_otherwise_after_a_job_is_not_the_best(tmp_path: Path) -> None:
+    found = record(tmp_path / "r", TIMES, asked={"full": good_answer, "quick": some(20)})
+    (c,) = found.comparisons
+    assert c.verdict == "not resolved"
+    assert "they answer only 20 of 40 queries alike" in c.reason
+    assert (found.verdict.best, found.verdict.resolved) == (None, False)
+    assert "returned by full and quick on 20 of 40 queries" in found.verdict.decision
+    assert any("20 of 40 queries are answered otherwise" in s for s in found.verdict.would_change)
+
+
+def test_what_cannot_be_asked_after_a_job_is_not_answered_alike(tmp_path: Path) -> None:
+    def broken(query: int) -> dict[str, object]:
+        return {"outcome": 1, "error": "no such column"} if query < 30 else {**good_answer(query)}
+
+    found = record(tmp_path / "r", TIMES, asked={"full": good_answer, "quick": broken})
+    (c,) = found.comparisons
+    assert c.verdict == "not resolved"
+    assert "they answer only 10 of 40 queries alike" in c.reason
+    assert found.verdict.best is None
+
+
+def test_a_quicker_job_after_which_the_answers_are_the_same_is_the_best_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    found = record(tmp_path / "r", TIMES, asked={"full": good_answer, "quick": good_answer})
+    assert found.verdict.best == "t02"
+    assert "both return the same totals on all 40 queries" in found.verdict.decision
+    few = record(tmp_path / "few", TIMES, asked={"full": good_answer, "quick": some(38)})
+    assert few.verdict.best == "t02", "nearly all alike"
+    assert "on 38 of 40 queries" in few.verdict.decision
+
+
+def test_where_nothing_was_asked_after_a_job_the_verdict_says_so(tmp_path: Path) -> None:
+    found = record(tmp_path / "r", TIMES)
+    assert found.verdict.best == "t02"
+    assert "Nothing was asked of what the jobs left" in found.verdict.decision
 
 
 def test_equal_jobs_are_told_apart_no_more_often_than_they_should(tmp_path: Path) -> None:

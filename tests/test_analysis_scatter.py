@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from records import Study, lognormal
+from searchbench.analysis.compare.same_work import SameWork
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import (
     Comparison,
@@ -86,7 +87,7 @@ def sweep(
             own.append(at.points(steps, tuple(by_id.values()))[f"s{system}"][0])
         found[f"s{system}"] = own
     loads_of = {name: Load(kind="closed", clients=1) for name in by_id}
-    evidence = Evidence(by_id, loads_of, cast("Any", Windows()), lambda a, b: None, {})
+    evidence = Evidence(by_id, loads_of, cast("Any", Windows()), lambda a, b: SameWork(), {})
     return comparisons(found, evidence)
 
 

@@ -15,6 +15,7 @@ from searchbench.analysis.trial.bottleneck import Seen
 from searchbench.analysis.trial.measured import Trace, read_trace
 from searchbench.measure.run import run as measure
 from searchbench.record.trial import (
+    CoreTotals,
     DeviceTotals,
     HostTotals,
     Ingest,
@@ -45,17 +46,38 @@ def traced(in_service: float, each_s: float = 0.01) -> Trace:
     )
 
 
+def core(cpu: int, busy: float) -> CoreTotals:
+    """One that was busy for this share of the time."""
+    return CoreTotals(cpu=cpu, busy_s=busy * SECONDS, interrupts_s=0.0, steal_s=0.0,
+                      idle_s=(1 - busy) * SECONDS)  # fmt: skip
+
+
 def trial(cores: int = 2, **server: Any) -> Trial:
-    """One that used a fifth of its cores, and nothing else."""
+    """One that used a fifth of its cores, and nothing else; nobody else used them."""
     known = {"cpu_s": 0.2 * cores * SECONDS, "read_bytes": 0.0} | server
+    busy = (known["cpu_s"] or 0.0) / cores / SECONDS
+    each = [*(core(cpu, busy) for cpu in range(cores)), core(cores, 0.5)]
     return Trial(
         trial="b01-t01",
         treatment="t01",
         service=Service(cpus=list(range(cores))),
         server=ServerTotals(**known),
-        host_window=HostTotals(cores=cores + 1, seconds=SECONDS),
+        host_window=HostTotals(cores=cores + 1, seconds=SECONDS, by_core=each,
+                               client_cpu_s=0.5 * SECONDS),
         ingest=Ingest(index_bytes=INDEX_BYTES),
-    )
+    )  # fmt: skip
+
+
+def used(one: Trial, *busy: float) -> Trial:
+    """The same, whose cores were busy for these shares of the time."""
+    each = [core(cpu, share) for cpu, share in enumerate(busy)]
+    host = structs.replace(one.host_window, by_core=each, cores=len(each))
+    return structs.replace(one, host_window=host)
+
+
+def attached(one: Trial) -> Trial:
+    """The same of a system that ran already, which may be on any core."""
+    return structs.replace(one, attached="http://127.0.0.1:1", service=Service())
 
 
 def disk(name: str = "vda", **counts: float) -> DeviceTotals:
@@ -63,8 +85,10 @@ def disk(name: str = "vda", **counts: float) -> DeviceTotals:
     return DeviceTotals(name=name, **blank | counts)
 
 
-def reading(*devices: DeviceTotals, read_bytes: float = 1e6) -> Trial:
-    one = trial(read_bytes=read_bytes)
+def reading(*devices: DeviceTotals, read_bytes: float | None = None, **server: Any) -> Trial:
+    """One whose server read all that was read of these devices, or as much as is given."""
+    most = max((d.read_bytes for d in devices), default=0.0) or 1e6
+    one = trial(**{"read_bytes": most if read_bytes is None else read_bytes} | server)
     return structs.replace(one, host_window=structs.replace(one.host_window, devices=list(devices)))
 
 
@@ -113,6 +137,37 @@ def test_idle_cores_while_requests_wait_are_a_lock_or_a_wait() -> None:
     assert found(trial(cpu_s=0.8 * 2 * SECONDS), in_service=8.0).part == "none", "not idle enough"
 
 
+def test_cores_that_other_processes_used_up_were_not_idle() -> None:
+    behind = used(attached(trial(cores=4, cpu_s=0.2)), 0.99, 0.99, 0.99, 0.99)
+    seen = found(behind, in_service=8.0)
+    assert seen.part == "unknown", "a proxy listens, and the system itself is behind it"
+    assert "in use 99 % of the time in all" in seen.number
+    assert "may be the system's own" in seen.number
+    assert found(behind, in_service=1.0).part == "unknown", "something was used up"
+    idle = used(attached(trial(cores=4, cpu_s=0.2)), 0.1, 0.1, 0.1, 0.1)
+    assert found(idle, in_service=8.0).part == "waits"
+    started = used(trial(), 0.95, 0.95, 0.0)
+    assert found(started, in_service=8.0).part == "unknown"
+    assert found(used(trial(), 0.2, 0.2, 0.99), in_service=8.0).part == "waits", "the generator's"
+
+
+def test_one_core_that_others_of_the_machine_used_may_be_that_of_an_attached_system() -> None:
+    one = used(attached(trial(cores=4, cpu_s=0.2)), 0.99, 0.3, 0.3, 0.0)
+    seen = found(one, in_service=8.0)
+    assert seen.part == "unknown"
+    assert "other processes of the machine used 1.07 cores" in seen.number
+
+
+def test_whether_cores_were_idle_is_unknown_where_it_is_not_on_record() -> None:
+    bare = structs.replace(trial(), host_window=HostTotals(cores=3, seconds=SECONDS))
+    assert found(bare, in_service=8.0).part == "unknown"
+    assert found(bare, in_service=1.0).part == "none", "the server itself waited for requests"
+    for idle_s, part in ((2.8, "waits"), (1.5, "unknown")):
+        whole = structs.replace(bare.host_window, idle_s=idle_s * SECONDS, iowait_s=0.0)
+        seen = found(structs.replace(bare, host_window=whole), in_service=8.0)
+        assert seen.part == part, "of three cores two are the server's, the third may be the idle"
+
+
 @pytest.mark.parametrize(
     ("counts", "in_service", "part"),
     [
@@ -139,6 +194,46 @@ def test_pages_that_are_read_again_are_a_matter_of_memory() -> None:
 def test_a_disk_that_others_use_does_not_hold_back_a_server_that_reads_nothing() -> None:
     busy = disk(reads=1e5, read_s=9.0, busy_s=9.9, waited_s=9.0, read_bytes=1e9)
     assert found(reading(busy, read_bytes=0.0)).part == "none"
+    few = found(reading(busy, read_bytes=4096.0))
+    assert few.part == "none", "a backup of somebody else has the disk"
+    assert (
+        "vda was busy 99 % of the time, and 0.00041 % of its bytes were the server's" in few.number
+    )
+    waits = found(reading(busy, read_bytes=4096.0), in_service=8.0)
+    assert waits.part == "waits"
+    assert "vda was busy" in waits.number
+
+
+def test_a_server_that_waits_for_its_own_reads_of_a_disk_that_others_use_is_held_back() -> None:
+    busy = disk(reads=1e5, read_s=90.0, busy_s=9.9, waited_s=90.0, read_bytes=1e9)
+    seen = found(reading(busy, read_bytes=1e8), in_service=1.0)
+    assert seen.part == "disk", "nine seconds of ten, on its tenth of the reads"
+    assert "and 10 % of its bytes were the server's" in seen.number
+    assert "times the index" not in seen.number, "others read the rest"
+
+
+def test_reads_that_are_not_known_to_be_the_servers_name_neither_the_disk_nor_memory() -> None:
+    busy = disk(reads=1e5, read_s=9.0, busy_s=9.9, waited_s=9.0, read_bytes=1e9)
+    blind = reading(busy)
+    for faults, part in ((None, "unknown"), (50.0, "unknown"), (0.0, "none")):
+        server = structs.replace(blind.server, read_bytes=None, major_faults=faults)
+        assert found(structs.replace(blind, server=server)).part == part
+    seen = found(reading(busy, read_bytes=0.0, major_faults=2e5))
+    assert seen.part == "memory", "pages of a mapped file"
+
+
+def test_a_job_is_held_back_by_a_disk_only_if_it_was_busy_with_what_the_job_moved() -> None:
+    busy = disk(read_bytes=4e8, reads=1e4, busy_s=9.9)
+    for own, moved, part in (
+        (False, 4096.0, "none"),
+        (False, 3e8, "disk"),
+        (False, None, "unknown"),
+        (True, 4096.0, "disk"),
+    ):
+        server = ServerTotals(cpu_s=1.0, read_bytes=moved, write_bytes=moved and 0.0)
+        seen = bottleneck.of_span(trial(), server, [busy], SECONDS, own=own)
+        assert seen.part == part, (own, moved)
+        assert "vda was busy 99 % of the time" in seen.number
 
 
 def test_of_a_loop_device_and_the_disk_below_it_the_disk_is_named() -> None:

@@ -99,7 +99,9 @@ def test_pages_that_a_process_has_mapped_stay_and_fail_the_trial(home: Path) -> 
     (trial,) = measured(home, FIRST_ASKS + "restart = false\n").trials
     assert (trial.status, trial.stage) == ("failed", "place")
     assert trial.reason.startswith("the lever places.cold.cold did not take effect: each query was")
-    assert trial.reason.endswith("which a process has mapped or writes to; set restart = true")
+    assert trial.reason.endswith(
+        "because a process has mapped them or writes to them; set restart = true"
+    )
 
 
 def test_first_asks_follow_one_another_without_what_was_between_them() -> None:

@@ -185,7 +185,7 @@ def test_what_a_machine_lacks_for_hosts_is_named_before_the_first_minute(
 ) -> None:
     rest = "[hosts.far]\ndelay_ms = 5\ncores = [4096]\n[systems.sphinx]\nagents = 'far'\n"
     path, kept = study(home, rest), str(home / "record")
-    with pytest.raises(Exception, match="host far: there is no core 4096; this machine lets us"):
+    with pytest.raises(Exception, match="host far: `cores` has core 4096, but this machine lets"):
         app(["run", str(path), "--record", kept])
     real = abilities.run
 

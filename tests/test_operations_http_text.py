@@ -81,7 +81,9 @@ def test_a_body_alone_goes_to_where_the_engine_takes_questions() -> None:
     assert found.startswith(b"POST /sensei HTTP/1.1\r\n")
     assert found.endswith(body.encode())
     assert exchanges(body)[0].startswith(b"POST /docs/_search HTTP/1.1\r\n")
-    with pytest.raises(Unsupported, match="a body alone says nothing of where it goes"):
+    with pytest.raises(
+        Unsupported, match="a request that is only a body does not say where it goes"
+    ):
         exchanges("{}", engine="groonga")
 
 
@@ -99,16 +101,21 @@ def test_bql_is_carried_in_json_with_its_values_quoted() -> None:
 @pytest.mark.parametrize(
     ("text", "language", "line", "said"),
     [
-        ("SELECT 1", "http", 1, "'SELECT 1' begins no request: say its method and path"),
-        ("GET /x\nnonsense\n\n{}", "http", 2, "'nonsense' is no header: an empty line stands"),
+        ("SELECT 1", "http", 1, "'SELECT 1' does not begin a request: begin with method and path"),
+        ("GET /x\nnonsense\n\n{}", "http", 2, "'nonsense' is not a header: put an empty line"),
         ('# x\n{"a": 1,\n "b": ]}', "http", 3, "the body is not JSON"),
-        ("GET /x\n###\n# @before", "http", 3, "@before is a mark, and no request follows"),
-        ("# @each @prepared\nGET /x", "http", 2, "@prepared is of SQL, and this is http"),
-        ("-- @connection\nSELECT 1; SELECT 2", "bql", 2, "@connection is of SQL, and this is bql"),
-        ("-- @rows a: b\nSELECT 1", "sql", 2, "@rows is of replies of JSON, and SQL has rows of"),
-        ("# @rows hits..x\nGET /x", "http", 1, "'hits..x' is no way from key to key"),
-        ("# @rows a\n# @rows b\nGET /x", "http", 2, "@rows is there twice for one request"),
-        ("# @befor\nGET /x", "http", 1, "there is no mark @befor; there are @once, "),
+        ("GET /x\n###\n# @before", "http", 3, "no request follows the mark @before"),
+        ("# @each @prepared\nGET /x", "http", 2, "@prepared is only for SQL, and this is HTTP"),
+        (
+            "-- @connection\nSELECT 1; SELECT 2",
+            "bql",
+            2,
+            "@connection is only for SQL, and this is BQL",
+        ),
+        ("-- @rows a: b\nSELECT 1", "sql", 2, "@rows is for replies in JSON; the rows of SQL"),
+        ("# @rows hits..x\nGET /x", "http", 1, "'hits..x' should be keys joined by dots"),
+        ("# @rows a\n# @rows b\nGET /x", "http", 2, "one request has @rows twice"),
+        ("# @befor\nGET /x", "http", 1, "there is no mark @befor; the marks are @once, "),
     ],
 )
 def test_what_is_wrong_with_a_text_is_said_with_its_line(
@@ -159,7 +166,7 @@ def test_a_path_leads_to_rows_and_their_columns(path: str, lines: list[bytes]) -
         ("hits: uid", "'uid' is not in a row of 'hits': a row of 'hits' has _uid, color, price, "),
         ("hits.2", "'hits' of the reply is a list of 2, whose places count from 0"),
         ("numhits.x", "'numhits' of the reply is '2'"),
-        ("hits", "'hits' has objects in it: say which of their keys are the columns, as in "
+        ("hits", "'hits' holds objects: say which of their keys are the columns, as in "
          "'hits: _uid'"),
     ],
 )  # fmt: skip
@@ -171,7 +178,7 @@ def test_a_path_that_leads_nowhere_says_what_is_there(path: str, said: str) -> N
 
 @pytest.mark.parametrize("path", ["", "a..b", "a: ", "a: b: c", "a, b", ".a", "a b"])
 def test_what_is_no_path_is_refused(path: str) -> None:
-    with pytest.raises(QueryError, match="is no path to rows"):
+    with pytest.raises(QueryError, match="is not a path to rows"):
         read_rows_at(path)
 
 
@@ -205,7 +212,7 @@ def test_who_says_nothing_gets_the_rows_where_the_engine_has_them() -> None:
     assert not native.asks_here("http", "GET /docs/_count\n\n")
     assert [at.path.text for at in rows_lie_at(native, (), here=True)] == ["hits.hits"]
     assert [at.path.text for at in rows_lie_at(native, ["count"], here=True)] == ["count"]
-    with pytest.raises(Unsupported, match="nothing says where the rows of its answer lie"):
+    with pytest.raises(Unsupported, match="nothing says where the rows lie in its reply"):
         rows_lie_at(native, (), here=False)
 
 

@@ -1,4 +1,4 @@
-"""The text of a method: statements, marks, places; and what is sent for a draw of rows."""
+"""The text of a method: statements, marks, placeholders; and what is sent for a draw of rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from searchbench.engines import mysql_prepared
 from searchbench.engines.dialects import DIALECTS, Encoder, dialect_of
 from searchbench.errors import QueryError, Unsupported
 from searchbench.lab.drive.operations import Digest
-from searchbench.workload.operations.draw import places_of
+from searchbench.workload.operations.draw import rows_of
 from searchbench.workload.operations.model import Answer, Operation, Sent, fixed, sent_for
 from searchbench.workload.operations.text import BadText, check_names, read_method
 
@@ -36,7 +36,7 @@ def test_what_is_repeated_stands_once_for_each_row() -> None:
         "(id = 2 AND name = 'b\\'') OR (id = 4 AND name = NULL)"
     )
     assert sent('SELECT [each " OR ": name = {name}]', "postgres")[0].count("'b'''") == 1
-    # Other braces and brackets are left alone, and a percent sign is no place.
+    # Other braces and brackets are left alone, and a percent sign is no placeholder.
     assert sent("SELECT ARRAY[1,2], '{}', '%s' [each \"%\": {id}%d]")[0] == (
         "SELECT ARRAY[1,2], '{}', '%s' 3%d%1%d%5%d%2%d%4%d"
     )
@@ -90,13 +90,13 @@ def test_an_operation_is_one_request_with_set_up_and_clean_up() -> None:
         ("SELECT 'a", 1, "' is opened here and not closed"),
         ('SELECT 1;\nSELECT [each ",": {id}', 2, "[each is opened here"),
         ("-- @after\nDROP x;\nSELECT 1", 3, "in the order in which they are sent"),
-        ("-- @before\nSELECT 1", 1, "there is no statement that is timed"),
-        ("SELECT 1;\n-- @each", 2, "@each is a mark, and no statement follows"),
+        ("-- @before\nSELECT 1", 1, "no statement is timed"),
+        ("SELECT 1;\n-- @each", 2, "no statement follows the mark @each"),
         ("-- @each 0\nSELECT 1", 1, "@each takes a number from 1 on, not '0'"),
         ("-- @before 2\nSELECT 1", 1, "@before takes nothing"),
-        ("-- @before @after\nSELECT 1", 1, "sent @before or @after, not both"),
+        ("-- @before @after\nSELECT 1", 1, "may be @before or @after, not both"),
         ("-- @once @prepared\nSELECT 1;\nSELECT 2", 2, "cannot be @prepared"),
-        ("-- @pipelined\nSELECT 1", 2, "give @each too"),
+        ("-- @pipelined\nSELECT 1", 2, "it needs @each"),
     ],
 )
 def test_a_text_that_is_no_method_is_complained_of_with_its_line(
@@ -111,13 +111,16 @@ def test_a_text_that_is_no_method_is_complained_of_with_its_line(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('SELECT [each ",": {idd}]', "{idd} is no column of the key: those are id"),
-        ("SELECT {id}", "is of one row, and the statement is for several"),
-        ("-- @connection\nSET @a = {rows};\nSELECT 1", "{rows} is of one operation, and this"),
-        ("SELECT {system.x}", "this system has no such lever; it has storage"),
+        ('SELECT [each ",": {idd}]', "{idd} is not a column of the key: `key` has id"),
+        ("SELECT {id}", "is a value of one row, and the statement is for several"),
+        (
+            "-- @connection\nSET @a = {rows};\nSELECT 1",
+            "{rows} is known only within an operation, and this is @connection",
+        ),
+        ("SELECT {system.x}", "this system has no such parameter; it has storage"),
     ],
 )
-def test_a_place_that_names_nothing_is_complained_of(text: str, said: str) -> None:
+def test_a_placeholder_that_names_nothing_is_complained_of(text: str, said: str) -> None:
     with pytest.raises(BadText, match="line ") as found:
         check_names(read_method(text), ["id"], ["storage"])
     assert said in found.value.sentence
@@ -142,20 +145,20 @@ def test_too_many_different_statements_are_not_prepared() -> None:
 
 def test_draws_are_different_rows_in_their_order_and_the_same_for_the_same_seed() -> None:
     for order in ("ascending", "random", "clustered"):
-        found = places_of(1000, 50, 20, order, 7)
-        again = places_of(1000, 50, 20, order, 7)
+        found = rows_of(1000, 50, 20, order, 7)
+        again = rows_of(1000, 50, 20, order, 7)
         assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))
         assert all(len(set(draw.tolist())) == 50 for draw in found)
         assert len({tuple(draw.tolist()) for draw in found}) == 20
         rising = [bool(np.all(np.diff(draw) > 0)) for draw in found]
         assert all(rising) if order != "random" else not any(rising)
-    clustered = places_of(1000, 50, 20, "clustered", 7)
+    clustered = rows_of(1000, 50, 20, "clustered", 7)
     assert all(np.all(np.diff(draw) == 1) for draw in clustered)
-    same = places_of(1000, 50, 1, "random", 7)[0], places_of(1000, 50, 1, "ascending", 7)[0]
+    same = rows_of(1000, 50, 1, "random", 7)[0], rows_of(1000, 50, 1, "ascending", 7)[0]
     assert np.array_equal(np.sort(same[0]), same[1])
-    assert places_of(5, 5, 1, "random", 1)[0].size == 5
-    with pytest.raises(QueryError, match="6 different rows are asked for, and the corpus has 5"):
-        places_of(5, 6, 1, "random", 1)
+    assert rows_of(5, 5, 1, "random", 1)[0].size == 5
+    with pytest.raises(QueryError, match="asks for 6 different rows, and the corpus has 5"):
+        rows_of(5, 6, 1, "random", 1)
 
 
 def packet(number: int, body: bytes) -> bytes:

@@ -139,7 +139,7 @@ def test_what_the_server_refuses_is_said_with_its_words_and_the_place(folder: Pa
 
 
 def test_a_database_that_runs_already_is_asked_with_a_file_of_ids(folder: Path) -> None:
-    whole, attached = blocks(PAGE, "toml")
+    whole, attached, _ = blocks(PAGE, "toml")
     engine = ENGINES["mariadb"]
     with contextlib.ExitStack() as stack:
         deployed = Deployment(engine, defaults(engine), folder / "data", folder / "run")

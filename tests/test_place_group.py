@@ -139,7 +139,7 @@ def test_the_kernel_ending_a_process_for_memory_is_a_reason_with_the_cap(
         preexec_fn=in_child((), found.joins), capture_output=True,
     )  # fmt: skip
     assert done.returncode == -9
-    assert "the kernel ended a process of the system" in found.killed()
+    assert "the kernel killed a process of the system" in found.killed()
     with pytest.raises(LabError, match=r"place tiny has: `memory` = 16MB; give it more") as raised:
         found.driven()
     assert raised.value.stage == "drive"
@@ -244,10 +244,10 @@ def test_cores_are_dealt_from_those_that_are_not_the_load_generators_first() -> 
     assert dealt(Place(name="p", cores=4), cores) == (0, 1, 2, 3)
     assert dealt(Place(name="p", cores=(3, 1)), cores) == (1, 3)
     with pytest.raises(
-        LabError, match="`cores` = 5, and this machine lets us use cores 0, 1, 2, 3"
+        LabError, match="`cores` = 5, but this machine lets us use only cores 0, 1, 2, 3"
     ):
         dealt(Place(name="p", cores=5), cores)
-    with pytest.raises(LabError, match="there is no core 64"):
+    with pytest.raises(LabError, match="`cores` has core 64"):
         dealt(Place(name="p", cores=(0, 64)), cores)
 
 

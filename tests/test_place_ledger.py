@@ -256,6 +256,6 @@ def test_what_another_version_has_made_is_left_with_its_ledger(home: Path) -> No
 
     later = '{"made": 3, "thing": {"type": "Moon", "phase": 2}}'
     (said,) = left('{"boot": "b"}', later, "")
-    assert "names a Moon that this version of searchbench does not know; run" in said
+    assert "names a Moon, which this version of searchbench does not know; run" in said
     assert left('{"boot": "b"}', later, '{"undone": 3}', "") == ()
     assert left('{"boot": "b"}', later[:30]) == (), "killed while it wrote"

@@ -89,7 +89,7 @@ def test_a_folder_of_ours_in_a_directory_holds_files(home: Path, made: Ledger) -
 def test_a_storage_without_files_did_not_take(home: Path, made: Ledger) -> None:
     needs("ram")
     found = stored(home, made, kind="ram")
-    assert lever(found.levers(), "ram").problem == "no file lies on it, of 0 that should"
+    assert lever(found.levers(), "ram").problem == "no file of the system lies on it; 0 should"
 
 
 def test_files_that_lie_elsewhere_are_noticed(
@@ -137,7 +137,7 @@ def test_files_that_are_not_compressed_are_noticed(home: Path, made: Ledger) -> 
     (found.data / "reserved").write_bytes(os.urandom(1 << 20))
     seen = lever(found.levers(), "compression")
     assert seen.problem == ""
-    assert "they do not compress" in seen.effect
+    assert "they hardly compress" in seen.effect
 
 
 def test_a_mount_without_compression_is_noticed(
@@ -178,7 +178,7 @@ def test_zfs_that_does_not_compress_is_noticed(home: Path, made: Ledger) -> None
     things.run("zfs", "set", "compression=off", pool)
     write(found, TEXT * 3)
     things.run("zfs", "set", "compression=gzip-6", pool)
-    assert "zlib makes" in lever(found.levers(), "compression").problem
+    assert "zlib compresses" in lever(found.levers(), "compression").problem
 
 
 def test_a_zfs_fuse_that_is_not_ours_is_left_alone(home: Path, made: Ledger) -> None:
@@ -187,7 +187,7 @@ def test_a_zfs_fuse_that_is_not_ours_is_left_alone(home: Path, made: Ledger) -> 
     other = zfs.Daemon(theirs, home / "theirs")
     other.enter()
     try:
-        with pytest.raises(LabError, match=r"zfs-fuse runs here already .* is not ours; stop it"):
+        with pytest.raises(LabError, match=r"a zfs-fuse that is not ours runs on .*; stop it"):
             stored(home, made, kind="zfs")
         assert zfs.running()
     finally:
@@ -269,7 +269,7 @@ def test_a_rate_that_is_not_kept_is_noticed(
     monkeypatch.setattr(Group, "limit_rate", lambda *_: None)
     found = stored(home, made, read_iops=50)
     ((one,), group) = limited(found, made)
-    assert one.problem == "the kernel has no limit"
+    assert one.problem == "the kernel has set no limit"
     monkeypatch.setattr(Group, "rate", lambda *_: 50)
     group.remove()
     ((one,), group) = limited(found, made)
@@ -284,7 +284,7 @@ def test_a_storage_that_is_full_is_named(home: Path, made: Ledger) -> None:
     with pytest.raises(OSError, match="No space"):
         (found.data / "file").write_bytes(bytes(2 << 20))
     assert found.full() == (
-        "the storage disk is full: 0.0 MB are left of `size` = 1MiB; give it more"
+        "the storage disk is full: 0.0 MB are left of `size` = 1MiB; make it larger"
     )
 
 

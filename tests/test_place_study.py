@@ -152,7 +152,7 @@ def test_a_storage_that_is_too_small_is_the_reason(home: Path) -> None:
     (trial,) = record.trials
     assert trial.stage == "ingest"
     assert trial.reason.startswith("the storage s is full: ")
-    assert "`size` = 1MB; give it more" in trial.reason
+    assert "`size` = 1MB; make it larger" in trial.reason
     assert mounts.below(home) == []
 
 
@@ -182,7 +182,7 @@ def test_a_storage_that_is_full_in_mid_ingest_is_the_reason_and_the_rest_goes_on
     # MariaDB's own files alone are larger than that.
     assert trials[engine].stage == ("deploy" if engine == "mariadb" else "ingest")
     assert trials[engine].reason.startswith("the storage disk ")
-    assert "give it more" in trials[engine].reason
+    assert "make it larger" in trials[engine].reason
     assert mounts.below(home) == []
 
 
@@ -341,7 +341,7 @@ def test_places_are_listed_with_what_is_missing(
     assert app(["places"]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
-    assert "- btrfs: there is no compsize; apt-get install btrfs-compsize" in out
+    assert "- btrfs: compsize is not installed; apt-get install btrfs-compsize" in out
     assert "- ram: only root may mount; run as root" in out
     assert "memory: this machine has no control groups with the controller memory" in out
     assert out.splitlines()[0].split() == ["lever", "here", "in", "a", "study"]
@@ -364,7 +364,9 @@ def test_what_a_machine_lacks_is_named_before_the_first_minute(
 
 def test_cores_that_are_not_there_are_named_before_the_first_minute(home: Path) -> None:
     path = study(home, "[systems.sqlite]\n[places.p]\ncores = [4096]\n")
-    with pytest.raises(Exception, match="place p: there is no core 4096; this machine lets us use"):
+    with pytest.raises(
+        Exception, match="place p: `cores` has core 4096, but this machine lets us use"
+    ):
         app(["run", str(path), "--record", str(home / "record")])
 
 

@@ -12,6 +12,7 @@ import pytest
 from records import Study, lognormal, two_systems
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge
+from searchbench.analysis.judgement import Judgement
 from searchbench.cli import app
 from searchbench.errors import SearchbenchError
 from searchbench.record import open_record
@@ -145,3 +146,38 @@ def test_a_difference_that_a_study_would_resolve_stays_open(tmp_path: Path) -> N
     assert not found.verdict.resolved
     assert found.verdict.best is None
     assert "faster" not in {c.verdict for c in found.comparisons}
+
+
+def test_a_first_look_at_a_sweep_shows_figures_and_says_no_law_of_its_clients_or_rates(
+    tmp_path: Path,
+) -> None:
+    def looked(name: str, first_look: bool, **loads: list[float]) -> Judgement:
+        """A server that carries about 1,000 queries per second, whatever comes."""
+        promised = {"measure": "sweep", "first_look": first_look, "promises": ("p99 < 50ms",)}
+        study = Study(blocks=2, control=None, judging=promised)
+        for key, levels in loads.items():
+            for x in levels:
+                server = lognormal(0.004 * max(1.0, x / 4 if key == "clients" else 1.0), 0.1)
+                study.add(
+                    f"a-{x:g}",
+                    system="a",
+                    server=server,
+                    **{key: int(x) if key == "clients" else x},
+                    seconds=11.0,
+                    levels={f"load.{key}": x},
+                    subject="a",
+                )
+        return judge(open_record(study.write(tmp_path / name)))
+
+    laws = ("more throughput", "answers at most", "keeps up with", "kept at")
+    for loads in ({"clients": [1, 2, 4, 8]}, {"rate_per_s": [100.0, 200.0]}):
+        (key,) = loads
+        whole = looked(f"whole-{key}", False, **loads).verdict.decision
+        assert "kept at" in whole
+        assert sum(law in whole for law in laws) > 1, "where it may, it says them"
+        found = looked(f"look-{key}", True, **loads)
+        told = " ".join([found.verdict.decision, found.verdict.headline, *found.verdict.points])
+        assert not [law for law in laws if law in told]
+        assert "So far, a answered " in told
+        assert {p.verdict for s in found.steps for p in s.promises} == {"cannot tell"}
+        assert len(found.verdict.lines) == 2 * len(loads[key]), "the table has every step"

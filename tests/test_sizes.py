@@ -279,7 +279,7 @@ def test_without_bpftrace_nothing_is_traced_the_page_says_why_and_the_rest_goes_
     text = STUDY.partition("[places")[0]
     study = parse_study("io_sizes = true\n" + text, "study.toml", home)
     monkeypatch.setattr(abilities, "program", lambda name: None)
-    why = "there is no bpftrace; apt-get install bpftrace"
+    why = "bpftrace is not installed; apt-get install bpftrace"
     plan = make_plan(study)
     assert abilities.lacking(plan) == []
     assert abilities.untraced(plan) == [f"reads and writes will not be traced: {why}"]

@@ -148,7 +148,7 @@ def test_an_empty_file_wants_everything_that_a_study_needs(base):
         ('[factors]\n"systems.sqlite.page_size" = [4096, 5000]', "not 5000"),
         ('[factors]\n"queries.filters" = [1]', "cannot be a factor"),
         ('[factors]\n"queries.limit" = 10', "must be a list of levels, not 10"),
-        ('[factors]\n"queries.limit" = [[1]]', "a level must be a text, a number"),
+        ('[factors]\n"queries.limit" = [[1]]', "a level must be a string, a number"),
         ('[factors]\n"corpus.decimate" = [1, 0]', "at least 1"),
         ('[factors]\n"corpus.decimat" = [1]', "did you mean `decimate`?"),
         ('[factors]\n"corpus.documents" = [1]', "[corpus] has no key `documents`"),
@@ -158,7 +158,7 @@ def test_an_empty_file_wants_everything_that_a_study_needs(base):
         ('[[exclude]]\nreason = "no"', "needs `when`"),
         ('[[exclude]]\nwehn = {}\nreason = "no"', "did you mean `when`?"),
         ('[systems."a=b"]\nengine = "null"', "a system's name has no"),
-        ("[systems.x]\nengine = 4", "`engine` must be a text"),
+        ("[systems.x]\nengine = 4", "`engine` must be a string"),
     ],
 )
 def test_each_kind_of_mistake_has_its_sentence(lines, said, base):
@@ -174,7 +174,7 @@ def test_each_kind_of_mistake_has_its_sentence(lines, said, base):
         ('[corpus]\nfiles = "products.csv"\n', "", "a study needs a corpus"),
         ('files = "products.csv"', 'family = "webcrawl"', "family"),
         ("clients = 4", "clients = 4\nrate_per_s = 10", "is for a closed loop"),
-        ("seconds = 5", "seconds = 0", "above 0, not 0"),
+        ("seconds = 5", "seconds = 0", "above 0 and at most 86400, not 0"),
         ("clients = 4", "clients = true", "not true"),
         ("[load]", "[laod]", "did you mean `load`?"),
         ("[systems.tantivy]\n[systems.sqlite]\n", "", "at least one system"),
@@ -302,7 +302,7 @@ def test_checking_a_study_does_not_load_what_only_measuring_needs():
         ("[]", "`attach` is an empty list"),
         ('["127.0.0.1:80", "127.0.0.1:80"]', "an address is given twice"),
         ('["127.0.0.1:80", "http://127.0.0.1:81"]', "are HOST:PORT and http"),
-        ("4", "`attach` must be a text or a list of texts, not 4"),
+        ("4", "`attach` must be a string or a list of strings, not 4"),
     ],
 )
 def test_an_address_that_is_none_is_noticed_before_anything_runs(attach, said, base):

@@ -76,7 +76,7 @@ def test_a_first_look_at_jobs_drives_nothing_either(tmp_path: Path) -> None:
     [
         ('jobs = ["bakcup"]', "", 'orientdb has no job "bakcup"'),
         ("jobs = []", "", "empty list"),
-        ('jobs = ["import", "import"]', "", "there twice"),
+        ('jobs = ["import", "import"]', "", "is named twice"),
         ('jobs = ["backup", "import"]', "", "so it must come first"),
         ('jobs = ["import", "restore"]', "", 'comes after "backup"'),
         ("", "[jobs.backup]\ncompression = 10\n", "from 0 to 9"),

@@ -82,7 +82,7 @@ def test_a_file_has_the_statements_too(tmp_path: Path) -> None:
     (tmp_path / "in.sql").write_text('SELECT *\nFROM data WHERE id IN ([each ",": {idd}]);\n')
     file = '[operations.fetch]\nkey = "id"\n[operations.fetch.methods.m]\nfile = "in.sql"\n'
     (said,) = wrong(file, tmp_path)
-    assert said.startswith("11:8: line 1 of in.sql: {idd} is no column of the key: those are id")
+    assert said.startswith("11:8: line 1 of in.sql: {idd} is not a column of the key: `key` has id")
     (said,) = wrong(file.replace("in.sql", "ni.sql"), tmp_path)
     assert "the statements cannot be read: No such file" in said
     assert "in.sql" in said
@@ -96,15 +96,15 @@ def test_a_file_has_the_statements_too(tmp_path: Path) -> None:
         (FETCH.replace("key", "keys"), "9:1: [operations.fetch] has no key `keys`"),
         (FETCH.replace("draws = 3", "draws = 0"), "10:9: `draws` must be an integer"),
         (FETCH.replace('"mariadb"', '"mariadbb"'), "14:11: there is no system \"mariadbb\""),
-        (FETCH.replace("{id}]", "{idd}]"), "12:7: line 1: {idd} is no column of the key"),
+        (FETCH.replace("{id}]", "{idd}]"), "12:7: line 1: {idd} is not a column of the key"),
         (FETCH.replace("-- @each", "-- @eech"), "15:7: line 1: there is no mark @eech"),
         (FETCH + "[queries]\ndistinct = 3\n", "[operations] say what is asked"),
-        (FETCH + "[systems.sqlite]\n", "no method is for sqlite: sqlite speaks frames, in which"),
+        (FETCH + "[systems.sqlite]\n", "no method is for sqlite: sqlite speaks frames, for which"),
         (FETCH + "[operations.f.methods.m]\n", "in `sql`, `bql` or `http`, or in a `file`, as in"),
         (FETCH + '[factors]\n"operations.fetch.key" = ["id"]\n', "`key` of an operation cannot be"),
         (FETCH + '[factors]\n"operations.fitch.rows" = [1]\n', "there is no operation `fitch`"),
         ('[operations.f]\nrows = 3\n[operations.f.methods.m]\nsql = "SELECT 1"\n',
-         "9:8: `rows` asks for so many rows, and there is no `key`"),
+         "9:8: `rows` has no meaning without `key`"),
         (FETCH + '[factors]\n"operations.fetch.rows" = [1, 501]\n',
          "501 different rows are asked for, and data has 500"),
         (FETCH.replace('key = "id"', 'key = "owner_id"').replace("{id}", "{owner_id}"),
@@ -160,18 +160,18 @@ http = '{"facets": {"color": {"max": 20}}}'"""
     ("old", "new", "said"),
     [
         (JSON_METHOD, "rows_at = \"facets..color\"\nhttp = '{}'",
-         "10:11: 'facets..color' is no path to rows"),
+         "10:11: 'facets..color' is not a path to rows"),
         (JSON_METHOD, 'http = "GET /x"',
-         "nothing says where the rows of its answer lie: give `rows_at`"),
-        ('sql = "S', 'rows_at = "a"\nsql = "S', "`rows_at` is of replies of JSON, and SQL"),
+         "nothing says where the rows lie in its reply: give `rows_at`"),
+        ('sql = "S', 'rows_at = "a"\nsql = "S', "`rows_at` is for replies in JSON; the rows"),
         ('sql = "S', 'systems = "sensei"\nsql = "S',
-         "the method is sql, and sensei is asked in `http` or `bql`"),
+         "the method is in SQL, and sensei is asked in `http` or `bql`"),
         ('bql = "', 'http = "{}"\nbql = "', "or in a `file`, not in bql and http"),
         ('"max": 20}}}', '"max": 20}}', "11:8: line 1: the body is not JSON"),
         ("[systems.sensei]\n", "[systems.groonga]\n[systems.sensei]\n",
-         "a body alone says nothing of where it goes: begin with the method and path"),
+         "a request that is only a body does not say where it goes"),
         ("[systems.sensei]\n", "[systems.tantivy]\n[systems.sensei]\n",
-         "no method is for tantivy: tantivy speaks frames, in which there are no methods"),
+         "no method is for tantivy: tantivy speaks frames, for which methods cannot be written"),
     ],
 )  # fmt: skip
 def test_mistakes_in_methods_that_are_not_sql(old: str, new: str, said: str) -> None:

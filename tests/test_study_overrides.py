@@ -78,7 +78,7 @@ def test_a_value_is_set_and_comments_are_kept(study: Path) -> None:
          "systems.my.tantivy.parts=2", "verdict.metric=service_p50"],
     )  # fmt: skip
     assert changed.load["seconds"] == 3
-    assert changed.queries["match"] == "any", "a text needs no quotes"
+    assert changed.queries["match"] == "any", "a string needs no quotes"
     assert (changed.seed, changed.question) == (7, "What now?")
     assert changed.systems[1].parameters["parts"] == 2
     assert changed.metric == "service_p50"

@@ -106,14 +106,14 @@ def factors(line: str) -> str:
         (PLACED.replace("memory", "cores = 0\nmemory"), "13:9: `cores` = 0 leaves nothing"),
         (PLACED.replace("memory", "cores = [1, 1]\nmemory"), "13:9: `cores` names a core twice"),
         (PLACED.replace("memory", "cpu_share = 1.5\nmemory"), "13:13: `cpu_share` must be a number "
-         "of at most 1 above 0"),
+         "above 0 and at most 1"),
         ('[places]\nmemory = "1GB"\n', '13:10: `places.memory` must be a table, not "1GB"'),
         ('[places."a=b"]\n', "12:9: a name has no control characters"),
         (factors('"places.small.memory" = ["1GB", "2GB"]'), "13:1: `memory` is set here and varied "
          'as "places.small.memory" in [factors], at 18:1; keep one of them'),
         (factors('"places.small.cores" = [1, -1]'), "18:28: level of `places.small.cores`: `cores` "
          "must be an integer or a list of integers of at least 0, not -1"),
-        (factors('"places.small.cores" = [[0], [1]]'), "a level must be a text, a number"),
+        (factors('"places.small.cores" = [[0], [1]]'), "a level must be a string, a number"),
         (factors('"places.smal.cores" = [1]'), "18:1: `places.smal.cores`: there is no place "
          "`smal` (did you mean `small`?)"),
         (factors('"places.small.core" = [1]'), "a place has no key `core` (did you mean `cores`?)"),

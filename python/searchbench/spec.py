@@ -33,15 +33,15 @@ Kind = Literal[
 # "path" and "paths" name files relative to the study file; a plural kind also takes one value
 # alone, so that ``files = "a.csv"`` reads as it should.
 _NAMES: Mapping[Kind, str] = {
-    "text": "a text",
+    "text": "a string",
     "integer": "an integer",
     "integers": "an integer or a list of integers",
     "number": "a number",
     "size": 'a size (as "256MB" or "64k")',
     "boolean": "true or false",
-    "path": "the path of a file",
-    "paths": "the path of a file or a list of them",
-    "texts": "a text or a list of texts",
+    "path": "a path",
+    "paths": "a path or a list of paths",
+    "texts": "a string or a list of strings",
     "numbers": "a list of numbers",
     "table": "a table",
     "list": "a list",
@@ -71,13 +71,16 @@ class SpecKey:
             return "one of " + ", ".join(show(c) for c in self.choices)
         said = _NAMES[self.kind]
         bound = _size if self.kind == "size" else _number
+        if self.above is not None:
+            said += f" above {bound(self.above)}"
+            return said if self.maximum is None else f"{said} and at most {bound(self.maximum)}"
         if self.minimum is not None and self.maximum is not None:
             said += f" from {bound(self.minimum)} to {bound(self.maximum)}"
         elif self.minimum is not None:
             said += f" of at least {bound(self.minimum)}"
         elif self.maximum is not None:
             said += f" of at most {bound(self.maximum)}"
-        return said if self.above is None else f"{said} above {bound(self.above)}"
+        return said
 
     def mismatch(self, value: object) -> str | None:
         """Why ``value`` does not fit, as a sentence that begins with the key; None if it fits."""

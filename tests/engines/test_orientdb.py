@@ -248,7 +248,7 @@ def test_a_property_leads_back_to_its_field(name: str) -> None:
 
 
 def test_a_version_of_files_that_does_not_compress_is_refused_before_anything_starts() -> None:
-    with pytest.raises(Unsupported, match=r"cluster_version = 2.*take cluster_version = 1"):
+    with pytest.raises(Unsupported, match=r"cluster_version = 2.*set cluster_version = 1"):
         ENGINE.service({**defaults(ENGINE), "compression": "gzip"}, SCHEMA)
 
 

@@ -287,11 +287,11 @@ def test_numbers_at_the_edges_are_found_sorted_and_returned(odd: Deployment, pro
 @pytest.mark.parametrize(
     ("query", "protocol", "reason"),
     [
-        (Query(sort=(Sort("_score"),)), "json", "rising relevance: upstream must"),
+        (Query(sort=(Sort("_score"),)), "json", "sort by ascending relevance: upstream must"),
         (Query(sort=(Sort("order"),)), "json", "sort by 'order': upstream must"),
         (Query(sort=(Sort("the title"),)), "bql", "sort by 'the title': upstream must"),
         (Query(facets=(Facet("the title"),)), "json", "facets of text: never"),
-        (Query(None, (Range("größe_v", "a", "b"),)), "json", "a text is no bound"),
+        (Query(None, (Range("größe_v", "a", "b"),)), "json", "its bounds cannot be texts"),
         (Query(None, (Range("a.b", "[", None),)), "bql", "bracket"),
         (Query(None, (Range("a.b", "a\nb", None),)), "bql", "line breaks"),
         (Query(None, (Range("order", "a", None),)), "bql", "several values"),

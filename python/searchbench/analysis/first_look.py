@@ -7,7 +7,13 @@ from dataclasses import replace
 
 from searchbench.analysis import answer
 from searchbench.analysis.compare import pairs, systems
-from searchbench.analysis.judgement import Comparison, Finding, Judgement, TreatmentResult
+from searchbench.analysis.judgement import (
+    Comparison,
+    Finding,
+    Judgement,
+    Step,
+    TreatmentResult,
+)
 from searchbench.analysis.words import listed, most_frequent, times
 
 SENTENCE = (
@@ -28,8 +34,24 @@ def unresolved(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
     )
 
 
+def untold(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The same steps, whose promises are neither kept nor broken."""
+    return tuple(
+        replace(
+            step,
+            promises=tuple(
+                replace(p, verdict="cannot tell", why=f"{_REASON}; {p.why}") for p in step.promises
+            ),
+        )
+        for step in steps
+    )
+
+
 def undecided(judged: Judgement) -> Judgement:
-    """The judgement with nothing decided, and the sentence before its answer."""
+    """The judgement with nothing decided, and the sentence before its answer.
+
+    What a sweep says of its steps was withheld before: ``untold``, and no law of their loads.
+    """
     said = _ratios(judged) if judged.measure == "trials" else judged.verdict.decision
     decision = f"{SENTENCE} {said}".strip()
     points = (judged.verdict.headline, *judged.verdict.points)
@@ -53,16 +75,6 @@ def undecided(judged: Judgement) -> Judgement:
         ),
         findings=(finding, *judged.findings),
         capacity=tuple(replace(c, sentence=f"{c.sentence} ({_REASON})") for c in judged.capacity),
-        steps=tuple(
-            replace(
-                step,
-                promises=tuple(
-                    replace(p, verdict="cannot tell", why=f"{_REASON}; {p.why}")
-                    for p in step.promises
-                ),
-            )
-            for step in judged.steps
-        ),
     )
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import orjson
 
 from searchbench.analysis import answer, findings, first_look, held, remedies
-from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.capacity import search
 from searchbench.analysis.capacity import verdict as of_capacity
 from searchbench.analysis.compare import builds, pairs, scaling, verdict, why
 from searchbench.analysis.compare import jobs as jobs_of
+from searchbench.analysis.compare.same_work import SameWork, same_work
 from searchbench.analysis.judgement import Agreement, Judgement, RecordComparison, Step, Verdict
 from searchbench.analysis.operations import results as of_operations
 from searchbench.analysis.roles import results as of_roles
@@ -186,8 +186,9 @@ def _of_steps(
     """
     treatments = found.treatments
     answers = AnswerBook(record, treatments)
-    first = _first_read(answers, subjects)
-    agreed = answers.of_all(list(first.values()))
+    first = _first_driven(answers, subjects)
+    read = [t for t in first.values() if (of := answers.of(t)) is not None and of.readable]
+    agreed = answers.of_all(read)
     own = [*findings.incomplete(record), *findings.disagreeing(agreed), *found.findings]
     if found.measure == "capacity":
         own += search.unwarmed(record)
@@ -195,19 +196,25 @@ def _of_steps(
         found,
         agreement=agreed,
         findings=findings.in_order(own, treatments),
-        steps=tuple(steps),
+        steps=first_look.untold(steps) if found.first_look else tuple(steps),
         capacity=search.capacities(record) if found.measure == "capacity" else (),
     )
     judging = record.plan.judging
 
-    def pair(a: str, b: str) -> Pair | None:
-        return answers.pair(first[a], first[b]) if a in first and b in first else None
+    known: dict[tuple[str, str], SameWork] = {}
+
+    def work(a: str, b: str) -> SameWork:
+        if (a, b) not in known:
+            x, y = first.get(a, ""), first.get(b, "")
+            mine, other = (answers.of(t) if t else None for t in (x, y))
+            known[a, b] = same_work(mine, other, lambda: answers.pair(x, y))
+        return known[a, b]
 
     if found.measure == "capacity":
-        return _spelt(of_capacity.sustained(found, pair), judging)
+        return _spelt(of_capacity.sustained(found, work, samples), judging)
     by_id = {t.treatment: t for t in treatments}
     started = frozenset(t.treatment for t in record.trials if t.attached is None)
-    evidence = Evidence(by_id, loads, samples, pair, builds.of(record), started)
+    evidence = Evidence(by_id, loads, samples, work, builds.of(record), started)
     return _spelt(of_sweep.sustained(found, subjects, evidence), judging)
 
 
@@ -229,17 +236,13 @@ def _has_a_rate(planned: Treatment, own: Sequence[Trial]) -> bool:
     return "rate_per_s" in planned.load
 
 
-def _first_read(answers: AnswerBook, subjects: Mapping[str, str]) -> dict[str, str]:
-    """By subject the first of its treatments that was driven, where its replies can be read."""
+def _first_driven(answers: AnswerBook, subjects: Mapping[str, str]) -> dict[str, str]:
+    """By subject the first of its treatments that has replies on record."""
     first: dict[str, str] = {}
     for t in answers.treatments:
-        if answers.trials.get(t.treatment):
+        if answers.trials.get(t.treatment) and answers.of(t.treatment) is not None:
             first.setdefault(subjects[t.treatment], t.treatment)
-    return {
-        subject: t
-        for subject, t in first.items()
-        if (a := answers.of(t)) is not None and a.readable
-    }
+    return first
 
 
 def agreements(record: Record) -> tuple[Agreement, ...]:

@@ -235,15 +235,17 @@ class Comparison:
     return the same; ``queries_measured``: how many of these were measured on both sides, in the
     block with the fewest; None: not known, as where answers were not compared. ``same_top_k``: on
     how many of those used that list hits the first are the same too; None: as before. ``empty``: on
-    how many of those used both find nothing. ``failed``: the shares of requests of ``a`` and of
-    ``b`` that did not end well.
+    how many of those used both find nothing. Of a job its ratio is over no query: these are how
+    many of those that were asked afterwards both answer the same, and (left out) how many not.
+    ``failed``: the shares of requests of ``a`` and of ``b`` that did not end well.
     ``state``: what is known of both while they were measured: "steady", "unknown", "not steady"
     (either), "other caches", "other first asks", "cold and warm"; ``state_floor``: the ratio that
     this could make by itself, infinite where it could make any. ``build_floor``: the same of an
     index that was built once; 1 where builds are in the interval. ``blocks_needed``: how many would
     resolve a difference as large as it looks, least and most (None: above a thousand), where the
     interval stands in the way. ``would_change``: what would change the verdict or settle it, the
-    most effective first.
+    most effective first. ``answers_doubt``: of sweeps, why whoever is in front may be so by other
+    answers; else empty. ``not_read``: nobody read the replies of either.
     """
 
     a: str
@@ -265,6 +267,8 @@ class Comparison:
     would_change: tuple[str, ...] = ()
     empty: int = 0
     failed: tuple[float, float] = (0.0, 0.0)
+    answers_doubt: str = ""
+    not_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +341,8 @@ class Agreement:
     alike first, by RBO.
     ``levels``: by what is compared ("totals", "set" and "order" of the top k, "extras": facets and
     groups) on how many queries it is the same, differs, and is unknown; whatever ``require`` is.
-    ``agreeing_changed``: of ``agreeing``, those that differ at another level.
+    ``agreeing_changed``: of ``agreeing``, those that differ at another level. ``only_a``,
+    ``only_b``: beside ``queries``, those asked of both that only that one answered well.
     """
 
     a: str
@@ -366,6 +371,8 @@ class Agreement:
     levels: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     agreeing_changed: int = 0
     without_hits: int = 0
+    only_a: int = 0
+    only_b: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,9 +467,10 @@ class Step:
     window (closed loops; of open loops the connections used); ``clients_by_littles_law``: what
     the times of all requests add up to, ``littles_law_share`` the same by ``clients_asked``.
     ``offered``: requests due per second; ``answered``: replies that came well per second, both
-    within the window; ``achieved``: replies of any kind over requests due, as a share.
-    ``keeps_up``: open loops: at least 99 % achieved and no growing queue; None where the window
-    does not tell, and of closed loops, which cannot fall behind.
+    within the window; ``achieved``: replies that came well over requests due, as a share.
+    ``falls_behind``: open loops: replies of any kind came to fewer than 99 %, or the queue grew;
+    ``keeps_up``: it did not, at least 99 % was achieved, and at most 1 % failed. Both None where
+    the window does not tell, and of closed loops, which cannot fall behind.
     ``service``, ``response``, ``connect``, ``lag``, ``backlog``: by name (p50, p90, p95, p99,
     p999, max, mean) in seconds, of requests that ended well; absent where there are too few.
     ``connect``: of connections opened within the window; ``lag``: sent late by the client's own
@@ -498,6 +506,7 @@ class Step:
     offered: Estimate | None = None
     answered: Estimate | None = None
     achieved: Estimate | None = None
+    falls_behind: bool | None = None
     keeps_up: bool | None = None
     service: Mapping[str, Estimate] = field(default_factory=dict)
     response: Mapping[str, Estimate] = field(default_factory=dict)
@@ -625,11 +634,14 @@ class RecordLine:
     ``ratio``: b over a of a quantity where more is better (throughput), a over b of one where less
     is (times, costs): above 1 b is better.
 
-    ``runs``: how many runs of each side it rests on. ``run_sd``: how much runs of the same thing
-    differ, as the standard deviation of the log of a run's value, with ``sum(runs) - 2`` degrees
-    of freedom; None: not known. Then the interval, ``p_value`` and ``floor`` are of the noise
-    within the two runs, and "differs" says that these two runs differ by more than that.
-    "faster" and "slower" are said where ``run_sd`` is known: ``ratio`` is then over all runs.
+    ``runs``: how many runs of each side it rests on. ``run_sds``: how much runs of either side
+    differ, as the standard deviation of the log of a run's value; None: not known, as of a single
+    run. ``run_sd``: over both sides, with ``sum(runs) - 2`` degrees of freedom. "faster" and
+    "slower" are said where both are known. Where one is, ``ratio`` is over all runs too, as if
+    runs of the other differed by as much, and "differs" says that it lies outside these. Where
+    none is, interval, ``p_value`` and ``floor`` are of the noise within the two runs, and
+    "differs" says that these two runs differ by more than that. ``within``: the interval is that
+    within the runs, as it is wider than that between them.
     ``state``: what is known of the states that both were measured in, further runs among them;
     a ratio up to ``state_floor`` could be made by these, up to ``failed_floor`` by the failed
     requests of the better side, up to ``build_floor`` by builds that have no replicate.
@@ -638,7 +650,8 @@ class RecordLine:
     these both measured, in the block with the fewest. Of sweeps ``queries_used`` is how many either
     measured, in closed loops; of open ones these are 0 and None, and ``build_floor`` is 1. Of
     searches ``state`` is empty, and the rest is 1, 0 and None.
-    ``answers_doubt``: of sweeps and searches, why a gain may be that of other answers; else empty.
+    ``answers_doubt``: of sweeps and searches, why a gain of up to ``answers_floor`` may be that of
+    other answers; else empty.
     """
 
     label: str
@@ -653,6 +666,8 @@ class RecordLine:
     reason: str = ""
     runs: tuple[int, int] = (1, 1)
     run_sd: float | None = None
+    run_sds: tuple[float | None, float | None] = (None, None)
+    within: bool = True
     state: KnownState = ""
     state_floor: float = 1.0
     failed: tuple[float, float] = (0.0, 0.0)
@@ -661,6 +676,21 @@ class RecordLine:
     queries_used: int = 0
     queries_measured: int | None = None
     answers_doubt: str = ""
+    answers_floor: float = 1.0
+
+    @property
+    def runs_known(self) -> bool:
+        """Whether it is known of both sides how much their runs differ."""
+        return None not in self.run_sds
+
+    @property
+    def single(self) -> str:
+        """Which side's runs alone are not known to differ by how much, "first" or "second"; else
+        empty.
+        """
+        if self.run_sd is None or self.runs_known:
+            return ""
+        return ("first", "second")[self.run_sds.index(None)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -683,8 +713,9 @@ class RecordComparison:
     ``beyond_threshold``: a loss of more than ``threshold`` (0.05: 5 % less of a quantity where
     more is better) that is "slower" or "differs", or anything in ``lost``; the exit status.
     ``lost``: by label, why b has no valid trial of a treatment of which a has some. ``regressed``:
-    as ``beyond_threshold``, without "differs"; None where there is none, and how much runs differ
-    is not known of every line. ``header`` and ``lines`` are a short table for a terminal.
+    as ``beyond_threshold``, without "differs"; None where there is none, and how much runs of both
+    sides differ is not known of every line. ``header`` and ``lines`` are a short table for a
+    terminal.
     ``agreement``: by label, how far the two return the same, where both were asked the same.
     ``differences``: what else they do not have in common. ``would_change``: what would change the
     answer, the most effective first.

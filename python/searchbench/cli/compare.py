@@ -29,14 +29,15 @@ def compare(
     """Compare two records: did a change affect speed or results?
 
     Two records are two runs. They can show that these runs differ, but not that B is faster or
-    slower: that takes further runs of the same thing (--same).
+    slower: that takes further runs of both (--same and --same-b).
 
     Exits with 1 if B is worse than A by more than the threshold and by more than the known noise:
-    with --same the noise between runs, else only that within these two. Also exits with 1 if B has
-    no valid trial of a treatment of which A has some, or if B fails at a load of a sweep, or at a
-    rate of a capacity search, that A answered. Exits with 2 if nothing could be compared: the
-    records have nothing in common, have too few valid trials, or are one and the same. Changed
-    results do not affect the status; they are findings, and are in the JSON.
+    with --same and --same-b that between runs of both, with one of them that between its runs, else
+    only that within these two. Also exits with 1 if B has no valid trial of a treatment of which A
+    has some, or if B fails at a load of a sweep, or at a rate of a capacity search, that A
+    answered. Exits with 2 if nothing could be compared: the records have nothing in common, have
+    too few valid trials, or are one and the same. Changed results do not affect the status; they
+    are findings, and are in the JSON.
 
     Parameters
     ----------
@@ -50,7 +51,8 @@ def compare(
         Further records of the same thing as A, preferably three or more, some made after B. They
         show how much runs of the same thing differ.
     same_b
-        Further records of the same thing as B.
+        Further records of the same thing as B, preferably three or more. Without them its starts
+        may have a speed of their own, and a difference is called neither faster nor slower.
     out
         Also write this HTML file, with all metrics, the answers, what else differs, and what would
         change the verdict.

@@ -61,8 +61,9 @@ def load(
     What is on record is not measured again. To measure it again, name another --record.
 
     Exits with 1 if a step could not be driven, if a server stopped answering or answered no request
-    of a step well, or if a promise of --slo is broken; otherwise with 3 if it cannot be told
-    whether a promise is kept. Void steps do not affect the status.
+    of a step well, or if a promise of --slo is broken (with --find-capacity: at every rate driven);
+    otherwise with 3 if it cannot be told whether a promise is kept (with --find-capacity: at any
+    rate). Void steps do not affect the status otherwise.
 
     Parameters
     ----------

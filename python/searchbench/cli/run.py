@@ -27,7 +27,8 @@ def run(
 
     Exits with 1 if a trial failed, if a study of trials has no valid one, if a server of a sweep or
     capacity search stopped answering or answered nothing well, or if a promise of a sweep is
-    broken; otherwise with 3 if it cannot be told whether a promise is kept.
+    broken, or that of a search at every rate; otherwise with 3 if it cannot be told whether a
+    promise is kept.
 
     Parameters
     ----------

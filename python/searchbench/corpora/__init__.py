@@ -61,17 +61,24 @@ _SIZES = (
         above=0,
         maximum=1_000_000,
     ),
-    CorpusKey("decimate", "integer", 1, "Every k-th document.", minimum=1),
-    CorpusKey("duplicate", "integer", 1, "All documents k times, with new ids.", minimum=1),
-    CorpusKey("parts", "integer", 1, "Into how many parts it is split.", minimum=1),
+    CorpusKey("decimate", "integer", 1, "Read only every k-th document.", minimum=1),
+    CorpusKey("duplicate", "integer", 1, "Read all documents k times, with new ids.", minimum=1),
+    CorpusKey("parts", "integer", 1, "Into how many parts the corpus is split.", minimum=1),
     CorpusKey("part", "integer", None, "Which of the parts is read, from 1.", minimum=1),
-    CorpusKey("split_by", "text", RULES[0], "By what rule it is split.", RULES),
+    CorpusKey("split_by", "text", RULES[0], "The rule by which it is split.", RULES),
 )
 """The keys that change how many of the documents are read, in this order; for every family."""
 
 SPEC_KEYS = (
-    CorpusKey("family", "text", "files", "Where documents come from.", FAMILIES),
-    CorpusKey("name", "text", None, "A short name for tables."),
+    CorpusKey(
+        "family",
+        "text",
+        "files",
+        "files: your own; debian: Debian's package descriptions; generated: random text; triples: "
+        "a graph; table: rows of typed columns; cars: the cars of a published comparison.",
+        FAMILIES,
+    ),
+    CorpusKey("name", "text", None, "A short name, for the report's tables."),
     CorpusKey(
         "files",
         "paths",
@@ -82,30 +89,32 @@ SPEC_KEYS = (
     _text(
         "format",
         "auto",
-        "The form of the file; auto: by the end of its name.",
+        "The form of the file; auto: recognised by the ending of its name.",
         ("auto", "jsonl", "csv", "tsv", "parquet", "text"),
     ),
     CorpusKey(
         "fields",
         "table",
-        doc="By field name: for files a type, or {type, stored, column}, guessed from the first "
-        "rows if absent; for generated {type, distribution, ..} beside title and body.",
+        doc="The fields, by name. For files: a type, or {type, stored, column}; without it, "
+        "guessed from the first rows. For generated: {type, distribution, ..}; title and body "
+        "exist in any case.",
         families=("files", "generated"),
     ),
     CorpusKey(
         "id",
         "text",
         None,
-        "The column of the id; else `id`, else the row's number.",
+        "The column that holds the id; default: `id` if there is one, else the row's number.",
         families=("files",),
     ),
     _text("separator", "|", "What separates the keywords in a cell of CSV or TSV."),
     _text(
         "delimiter",
         "",
-        "What separates cells of CSV and TSV; by default found in the first rows: , ; | or a tab.",
+        "What separates the cells of CSV and TSV; by default recognised in the first rows: , ; | "
+        "or a tab.",
     ),
-    _text("quote", '"', "The quote around cells of CSV and TSV; empty for none."),
+    _text("quote", '"', "The quotation mark around cells of CSV and TSV; empty: none."),
     _text(
         "date_unit", "ms", "The unit of dates that are numbers, counted from 1970 UTC.", ("s", "ms")
     ),
@@ -119,44 +128,46 @@ SPEC_KEYS = (
         "sample_rows",
         "integer",
         1000,
-        "How many of the first rows the fields are guessed from.",
+        "From how many of the first rows the fields are guessed.",
         minimum=1,
         families=_READ,
     ),
     CorpusKey(
         "files",
         "paths",
-        doc="Files of rows, as of the family files. Without it rows are generated.",
+        doc="Files of rows, as for the family `files`. Without it, rows are generated.",
         families=("table",),
     ),
     CorpusKey(
         "table",
         "text",
         None,
-        'What SQL databases call the table; by default "rows", the file\'s name, or "car".',
+        "The table's name in SQL databases; by default the file's name, \"rows\" if rows are "
+        'generated, or "car" for cars.',
         families=("table", "cars"),
     ),
     CorpusKey(
         "columns",
         "table",
-        doc="By column: of generated rows {type, distribution, ..}, of files a type or {type, "
-        "column}, guessed from the first rows if absent.",
+        doc="The columns, by name. Of generated rows: {type, distribution, ..}. Of files: a type "
+        "or {type, column}; without it, guessed from the first rows.",
         families=("table",),
     ),
     CorpusKey(
         "key",
         "texts",
         "id",
-        "The column of the primary key, or several. `id` is 1, 2, 3, .. where rows are generated "
-        "and it is not declared.",
+        "The column of the primary key, or several. If rows are generated and `id` is not "
+        "declared, it is 1, 2, 3, ..",
         families=("table",),
     ),
     CorpusKey(
         "indexes",
         "list",
         None,
-        "The secondary indexes of SQL databases: a column, a list of columns, or {columns, unique} "
-        "for each. Default: none; of cars color and price. Text is indexed in any case.",
+        "The secondary indexes of SQL databases: for each a column, a list of columns, or "
+        "{columns, unique}. Default: none; for cars, color and price. Text is indexed in any "
+        "case.",
         families=("table", "cars"),
     ),
     CorpusKey(
@@ -171,27 +182,27 @@ SPEC_KEYS = (
     CorpusKey(
         "files",
         "paths",
-        doc="N-Triples: a path, glob or folder, or a list of them; the triples of a subject follow "
-        "each other. Without it triples are generated.",
+        doc="N-Triples: a path, glob or folder, or a list of them, in which the triples of one "
+        "subject stand together. Without it, triples are generated.",
         families=("triples",),
     ),
     CorpusKey(
         "triples",
         "integer",
         100_000,
-        "How many triples are generated, of articles and their categories; 1,390,193 have 942,949 "
-        "names.",
+        "How many triples are generated, about articles and their categories; 1,390,193 triples "
+        "have 942,949 names.",
         minimum=1,
         maximum=10_000_000,
         families=("triples",),
     ),
     CorpusKey("snapshot", "text", None, "The snapshot to read.", given=True, families=("debian",)),
-    _drawn("documents", 10_000, "How many documents.", 1),
+    _drawn("documents", 10_000, "How many documents are generated.", 1),
     CorpusKey(
         "seed",
         "integer",
         1,
-        "The same seed gives the same text.",
+        "The seed of what is generated: the same seed gives the same documents.",
         minimum=0,
         families=("generated", "triples", "table"),
     ),
@@ -205,8 +216,10 @@ SPEC_KEYS = (
         2.0,
     ),
     _drawn("zipf_shift", 2.7, "Mandelbrot's shift of the rank.", 0),
-    _drawn("heaps_k", 44.0, "n words of text hold heaps_k * n ** heaps_beta distinct ones.", 1),
-    _drawn("heaps_beta", 0.49, "The growth of the vocabulary.", 0.1, 0.9),
+    _drawn(
+        "heaps_k", 44.0, "n words of text contain heaps_k * n ** heaps_beta different words.", 1
+    ),
+    _drawn("heaps_beta", 0.49, "How fast the vocabulary grows, see heaps_k.", 0.1, 0.9),
     _drawn("burst", 0.2, "The share of words that repeat one of the same document.", 0, 0.9),
     *_SIZES,
 )

@@ -129,7 +129,7 @@ class Corpus(Protocol):
 
     @property
     def name(self) -> str:
-        """A short name for tables."""
+        "A short name, for the report's tables."
 
     @property
     def schema(self) -> Schema:

@@ -90,8 +90,8 @@ def dialect_of(wire: Wire | None) -> Dialect:
     found = DIALECTS.get(wire) if wire is not None else None
     if found is None:
         raise Unsupported(
-            f"operations are statements of SQL, and {wire} has none: the systems that can be asked "
-            "speak MySQL's or PostgreSQL's protocol"
+            f"operations are statements of SQL, and {wire} has none: use a system that speaks "
+            "MySQL's or PostgreSQL's protocol"
         )
     return found
 
@@ -179,6 +179,6 @@ class Encoder:
         if number > MOST_PREPARED:
             raise Unsupported(
                 f"line {sent.line}: more than {MOST_PREPARED} different statements would be "
-                "prepared; put values into places, {name}, and not into the text"
+                "prepared; give the values as placeholders, such as {id}, not in the text"
             )
         return self.dialect.execute(number, sent.values)

@@ -44,10 +44,10 @@ class Parameter:
 
 INGEST = Job(
     "ingest",
-    "the documents, as [ingest] puts them in, and settled",
+    "put the documents in, as [ingest] does, and settle",
     (
         Parameter(
-            "batch", int, BATCH_DOCUMENTS, "documents of a request, at most; 1: one by one",
+            "batch", int, BATCH_DOCUMENTS, "most documents in one request; 1: one by one",
             minimum=1, maximum=1_000_000,
         ),
         Parameter(

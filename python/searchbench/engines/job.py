@@ -33,9 +33,9 @@ class Job:
     leaves: tuple[str, ...] = ()
 
 
-OPENING = Job("opening", "from the start of the server until it answers, on what is there")
+OPENING = Job("opening", "start the server on the existing index; timed until it answers")
 """What every engine has that keeps its index."""
-MERGE = Job("merge", "all segments of each part, or shard, into one")
+MERGE = Job("merge", "merge all segments of each part (or shard) into one")
 """A forced merge, of engines whose index has segments."""
 
 

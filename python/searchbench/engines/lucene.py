@@ -42,30 +42,30 @@ class Lucene(LibraryHost):
             "rounded to one byte; several fields add up",
             "analysis": "letters and digits as the JDK knows them (Java 17: Unicode 13, Java 25: "
             "Unicode 16); a word of more than 32,766 bytes is not indexed",
-            "sort": "an integer or date of the least or greatest 64-bit value sorts with the "
-            "missing ones",
+            "sort": "the smallest and the greatest 64-bit integer (or date) sort with the missing "
+            "values",
         },
         unread={
-            "jdk": "never: a JVM does not know whether there is a newer one; which one ran stands "
-            "in its facts (`java`), and a version that is not here is refused at the start",
+            "jdk": "never: a JVM does not know whether there is a newer one; its facts say which "
+            "one ran (`java`), and a version that is not installed is refused at the start",
         },
     )
     parameters = described(
         {
-            number("parts", 1, (1, 64), index=True): "indexes in one process, searched one after "
-            "another as one",
-            choice("searcher", "shared", "per-thread"): "one searcher for all connections or one "
-            "for each",
+            number("parts", 1, (1, 64), index=True): "how many indexes in one process are "
+            "searched, one after another, as one",
+            choice("searcher", "shared", "per-thread"): "shared: one searcher for all connections; "
+            "per-thread: one for each",
             choice("segments", "merged", "as-is", index=True): "merge each part to one segment, "
             "or leave the segments as they are",
             choice("directory", "mmap", "nio", "ram"): "how the index is read: mapped, with read "
             "calls, or copied into the heap",
             number("indexing_memory_mb", 64, (16, 65536), index=True): "memory of the index "
             "writers of all parts together, within the heap",
-            number("refresh_ms", 0, (0, 3_600_000), index=True): "show new documents this often "
-            "while batches come in; 0: only when asked",
-            switch("keys", False, index=True): "index the ids, without which documents can be "
-            "inserted and not replaced or deleted",
+            number("refresh_ms", 0, (0, 3_600_000), index=True): "how often, in ms, new documents "
+            "are made visible while batches come in; 0: only when asked",
+            switch("keys", False, index=True): "index the ids; without that, documents can be "
+            "inserted but not replaced or deleted",
             Parameter("jdk", str, "newest", "", index=True): "version of the JDK that it runs on; "
             "newest: the latest that is found, the same for all versions of Lucene",
             **JVM_LEVERS,
@@ -106,8 +106,8 @@ class Lucene(LibraryHost):
         if job != MERGE.name:
             return super().work(job, levels, schema, params, done)
         if params["segments"] == "merged":
-            raise Unsupported('with segments = "merged" the ingest ends with a merge, and nothing '
-                              'is left to do; say "as-is"')  # fmt: skip
+            raise Unsupported('with segments = "merged" the ingest itself ends with a merge, so '
+                              'the job has nothing to do; set segments = "as-is"')  # fmt: skip
         return Work(
             requests=(frame(SETTLE, b'{"merge": true}'),),
             proven=(Proof("segments of a part", self.facts_request(), 1),),

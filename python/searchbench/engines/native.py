@@ -52,8 +52,8 @@ class Native:
             return post(self.path, (), self.bql(text))
         if text[:1] in ("{", "["):
             if not self.path:
-                raise Unsupported("a body alone says nothing of where it goes: begin with the "
-                                  "method and path, as in GET /d/select?table=Docs")  # fmt: skip
+                raise Unsupported("a request that is only a body does not say where it goes: begin "
+                                  "with method and path, as in GET /d/select?table=T")  # fmt: skip
             return post(self.path, (), text.encode())
         head, _, body = text.partition("\n\n")
         first, *headers = head.split("\n")
@@ -83,8 +83,8 @@ class Native:
             for each in wanted or ():
                 if answer is None:
                     raise ValueError(
-                        f"the reply is not JSON, and has no rows that could be read: it begins "
-                        f"with {http.body[:40]!r}"
+                        f"the reply is not JSON, so it has no rows to read: it begins with "
+                        f"{http.body[:40]!r}"
                     )
                 for line in each.lines(answer):
                     take(line)
@@ -104,7 +104,7 @@ def rows_lie_at(native: Native, given: Sequence[str], here: bool) -> tuple[RowsA
     """
     wanted = tuple(given) or ((native.rows,) if here and native.rows else ())
     if not wanted:
-        raise Unsupported("nothing says where the rows of its answer lie: give `rows_at`, as in "
+        raise Unsupported("nothing says where the rows lie in its reply: give `rows_at`, as in "
                           "rows_at = \"hits: id\", or mark it @ignored")  # fmt: skip
     return tuple(map(read_rows_at, wanted))
 

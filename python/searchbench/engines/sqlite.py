@@ -21,20 +21,21 @@ class Sqlite(LibraryHost):
         cannot={"fuzzy": "upstream must: FTS5 has no edit-distance matching"},
         deviations={
             "scoring": "BM25 (k1 1.2, b 0.75) over all columns as one document; a term in more "
-            "than half of the documents counts next to nothing (IDF never below 1e-6)",
+            "than half of the documents counts almost nothing (its IDF is set to 1e-6)",
         },
     )
     parameters = described(
         {
             number("cache_mb", 64, (0, 65536)): "page cache of each connection",
             number("mmap_mb", 256, (0, 1048576)): "how much of the file is mapped into memory",
-            choice("page_size", *(512 << n for n in range(8)), default=4096, index=True): "bytes a "
-            "page",
+            choice("page_size", *(512 << n for n in range(8)), default=4096, index=True): "bytes "
+            "in a page",
             switch("merged", True, index=True): "merge the full-text index into one b-tree after "
             "ingest",
-            choice("journal", "wal", "off", index=True): "how a commit is made safe",
-            switch("keys", False, index=True): "index the ids, without which documents can be "
-            "inserted and not replaced or deleted",
+            choice("journal", "wal", "off", index=True): "the journal that makes a commit safe "
+            "(journal_mode)",
+            switch("keys", False, index=True): "index the ids; without that, documents can be "
+            "inserted but not replaced or deleted",
         }
     )
 

@@ -21,25 +21,27 @@ class Tantivy(LibraryHost):
     )
     parameters = described(
         {
-            number("parts", 1, (1, 64), index=True): "indexes in one process, searched together",
+            number("parts", 1, (1, 64), index=True): "how many indexes in one process are searched "
+            "together",
             choice("split", "round-robin", "hash", index=True): "which part a document goes to",
-            number("search_threads", 0, (0, 256)): "threads over which the parts of one query are "
-            "spread; 0: one after another",
-            choice("statistics", "global", "local"): "term statistics for BM25: over all parts or "
-            "of each part",
+            number("search_threads", 0, (0, 256)): "over how many threads the parts of one query "
+            "are spread; 0: one part after another",
+            choice("statistics", "global", "local"): "term statistics for BM25: of all parts "
+            "together (global), or of each part (local)",
             choice("merge", "flat", "two-level"): "merge the parts' results at once or in two "
             "levels",
-            choice("searcher", "shared", "per-thread"): "one searcher for all connections or one "
-            "for each",
+            choice("searcher", "shared", "per-thread"): "shared: one searcher for all connections; "
+            "per-thread: one for each",
             number("indexing_threads", 2, (1, 64), index=True): "threads that index",
             number("indexing_memory_mb", 256, (16, 65536), index=True): "memory of the index "
             "writers of all parts together",
             choice("segments", "merged", "as-is", index=True): "merge each part to one segment, "
             "or leave the segments as they are",
-            number("refresh_ms", 0, (0, 3_600_000), index=True): "commit and reload this often "
-            "while batches come in; 0: only when asked",
-            switch("keys", False, index=True): "index the ids, without which documents can be "
-            "inserted and not replaced or deleted",
-            choice("directory", "mmap", "ram"): "where the index is read from",
+            number("refresh_ms", 0, (0, 3_600_000), index=True): "how often, in ms, to commit and "
+            "reload while batches come in; 0: only when asked",
+            switch("keys", False, index=True): "index the ids; without that, documents can be "
+            "inserted but not replaced or deleted",
+            choice("directory", "mmap", "ram"): "how the index is read: mapped into memory, or "
+            "copied into it",
         }
     )

@@ -18,8 +18,8 @@ FILES: Mapping[str, str] = {
     "data": "the storage of the index, and of all files that have no storage of their own",
     "wal": "the storage of the log that is written before the data (write-ahead log, redo log)",
     "backup": "the storage of what the job `backup` makes",
-    PARTS: "the storages of the parts of an index, in their order, and again from the first "
-    "if there are more parts",
+    PARTS: "the storages of the parts of an index, in order; if there are more parts than "
+    "storages, it begins again with the first",
 }
 """The kinds of files that a place can lay apart; an engine declares which of them it can."""
 
@@ -31,8 +31,8 @@ HOST_KEYS: tuple[SpecKey, ...] = (
             minimum=0),
     SpecKey("cpu_share", "number", None, "share of the time of each of its cores that it has; "
             "default: all", above=0, maximum=1),
-    SpecKey("delay_ms", "number", None, "how much longer each round trip to it takes; 0: no "
-            "delay", minimum=0, maximum=10_000),
+    SpecKey("delay_ms", "number", None, "by how many milliseconds each round trip to it is "
+            "delayed; 0: no delay", minimum=0, maximum=10_000),
 )  # fmt: skip
 PLACE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("host", "text", None, "name of the host where the server runs; default: this machine"),
@@ -42,39 +42,40 @@ PLACE_KEYS: tuple[SpecKey, ...] = (
             "default: all but the one of the load generator", minimum=0),
     SpecKey("cpu_share", "number", None, "share of the time of each of its cores that the system "
             "has; default: all", above=0, maximum=1),
-    SpecKey("cold", "text", "no", "trial: processes are started anew, and the pages of all files "
-            "evicted from memory, before each trial; each query: before each query, of which the "
-            "first answer is judged", ("no", "trial", EACH_QUERY)),
-    SpecKey("restart", "boolean", True, 'with cold = "each query": processes are started anew '
-            "before each query; without, what a process keeps in its own memory stays there"),
+    SpecKey("cold", "text", "no", "when processes are restarted and the pages of all files are "
+            "evicted from memory. trial: before each trial; each query: before each "
+            "query, whose first answer is then judged", ("no", "trial", EACH_QUERY)),
+    SpecKey("restart", "boolean", True, 'with cold = "each query": restart the processes before '
+            "each query; if false, they keep what is in their own memory"),
     SpecKey("asks", "integer", 1, 'with cold = "each query": how many times each query is asked '
-            "after that", minimum=1, maximum=100),
-    SpecKey("storage", "text", None, "name of the storage where all files lie; default: the "
-            "folder for temporary files of this machine"),
+            "after it was made cold", minimum=1, maximum=100),
+    SpecKey("storage", "text", None, "name of the storage where all files lie; default: this "
+            "machine's folder for temporary files"),
     *(SpecKey(kind, "texts" if kind == PARTS else "text", None, f"{doc}; default: `storage`")
       for kind, doc in FILES.items()),
 )  # fmt: skip
 STORAGE_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("filesystem", "text", None, "a file system that is made anew for each index, on a "
-            "file that searchbench creates, and removed after it", FILE_SYSTEMS),
-    SpecKey("directory", "path", None, "or: a directory that exists, on any disk"),
-    SpecKey("ram", "boolean", None, "or: in memory (tmpfs)"),
+    SpecKey("filesystem", "text", None, "a new file system for each index, on a file that "
+            "searchbench creates and later removes", FILE_SYSTEMS),
+    SpecKey("directory", "path", None, "an existing directory on any disk"),
+    SpecKey("ram", "boolean", None, "the files lie in memory (tmpfs)"),
     SpecKey("size", "size", "4GB", "size of the file system, or the most that may lie in "
             "memory; the file takes no more space than what is written", minimum=10**6),
-    SpecKey("compression", "text", "none", "btrfs: zlib, lzo or zstd, the first and the last also "
-            "with a level, as in zstd:9; zfs (zfs-fuse): lzjb, zle, gzip, or gzip-1 to gzip-9"),
+    SpecKey("compression", "text", "none", "btrfs: zlib, lzo or zstd (zlib and zstd also with a "
+            "level, as in zstd:9); zfs (zfs-fuse): lzjb, zle, gzip, or gzip-1 to gzip-9"),
     SpecKey("record_size", "size", None, "zfs: `recordsize`, a power of two (default 128k)",
             minimum=512, maximum=128 << 10),
     SpecKey("logbias", "text", None, "zfs: `logbias`", ("latency", "throughput")),
-    SpecKey("like", "text", None, "the limits of a typical device, for the keys below that are not "
-            "given: a disk of 7,200 rpm, or an SSD at a SATA port. A throttled file is not a disk: "
-            "sequential requests cost as much as random ones", tuple(PRESETS)),
+    SpecKey("like", "text", None, "the limits of a typical device, for those keys below that are "
+            "not given. disk: a hard disk of 7,200 rpm; ssd: an SSD on a SATA port. A "
+            "throttled file differs from a disk: sequential requests cost as much as "
+            "random ones", tuple(PRESETS)),
     SpecKey("read_iops", "integer", None, "most reads a second", minimum=1, maximum=10**9),
     SpecKey("write_iops", "integer", None, "most writes a second", minimum=1, maximum=10**9),
     SpecKey("read_per_s", "size", None, "most bytes read a second", minimum=4096),
     SpecKey("write_per_s", "size", None, "most bytes written a second", minimum=4096),
-    SpecKey("latency_ms", "number", None, "least time that each request to the device takes; 0: "
-            "no delay", minimum=0, maximum=10_000),
+    SpecKey("latency_ms", "number", None, "the least time, in milliseconds, that each request to "
+            "the device takes; 0: no delay", minimum=0, maximum=10_000),
 )  # fmt: skip
 
 _LIMITS = ("like", "read_iops", "write_iops", "read_per_s", "write_per_s", "latency_ms")

@@ -98,7 +98,7 @@ def _levels(source: Source, at: Path, path: str, value: object) -> list[tuple[Pa
                             "belong to a factor with a name of its own, without a dot")  # fmt: skip
         elif not isinstance(level, str | int | float | bool):
             source.at_value(
-                here, f"a level must be a text, a number or a truth value, not {show(level)}"
+                here, f"a level must be a string, a number, true or false, not {show(level)}"
             )
         elif among(level, (seen for _, seen in levels)):
             source.at_value(here, f"`{path}` has the level {show(level)} twice")

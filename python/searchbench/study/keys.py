@@ -20,8 +20,8 @@ TOP_KEYS: tuple[SpecKey, ...] = (
     SpecKey("first_look", "boolean", False, "the report decides nothing; `run --quick` sets this "
             "and cuts blocks, windows, documents and queries"),
     SpecKey("io_sizes", "boolean", False, "after all blocks, run one more trial of each treatment "
-            "in which the sizes of its reads and writes are traced; no comparison uses it"),
-    SpecKey("exclude", "list", (), "crossings that are not to be run, with the reason"),
+            "and trace the sizes of its reads and writes; no comparison uses that trial"),
+    SpecKey("exclude", "list", (), "crossings to leave out, each with the reason"),
     SpecKey("command", "texts", None, "the command line that wrote this study; `searchbench load` "
             "writes it"),
 )  # fmt: skip
@@ -32,56 +32,58 @@ CONTROL_KEYS: tuple[SpecKey, ...] = (
             "plan; default: each in turn"),
 )  # fmt: skip
 INGEST_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("index", "text", None, "how long an index is used before it is built anew (default "
-            "per-block). as-found: attached systems are taken as they are; their documents are "
+    SpecKey("index", "text", None, "how long an index is used before a new one is built (default "
+            "per-block). as-found: attached systems are used as they are, and documents are "
             "neither counted nor put in (default with [requests])",
             ("per-block", "per-trial", "once", "as-found")),
 )  # fmt: skip
 PUT_IN_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("batch", "integer", None, "documents of a request, at most (default 1000, and about "
-            "4 MB of text); 1: one by one. Documents that an engine's own program indexes come "
-            "in no requests",
+    SpecKey("batch", "integer", None, "most documents in one request (default 1000, and about 4 MB "
+            "of text); 1: one by one. It does not apply if an engine's own program reads and "
+            "indexes the documents",
             minimum=1, maximum=1_000_000),
     SpecKey("connections", "integer", None, "connections that put documents in at the same time "
-            "(default 1). With several, the order of ingest is lost, by which most engines break "
-            "ties; they then need `require` \"totals\" or \"none\" in [agreement]",
+            "(default 1). With several, the order of ingest is lost. Most engines break ties by "
+            'it, and then need `require` = "totals" or "none" in [agreement]',
             minimum=1, maximum=256),
 )  # fmt: skip
 """Of [ingest]; they may be factors."""
 AGREEMENT_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("require", "text", "totals", "what two systems must return the same on a query before "
-            "their speeds on it are compared", ("totals", "set", "order", "none")),
+    SpecKey("require", "text", "totals", "what must be the same in two systems' answers to a "
+            "query, so that their speeds on it are compared", ("totals", "set", "order", "none")),
     SpecKey("k", "integer", 10, "how many of the first hits are compared", minimum=1,
             maximum=10_000),
-    SpecKey("captures", "integer", 200, "with [requests]: how many distinct ones are sent once, "
-            "outside the measurement, to compare their replies; 0: none", minimum=0,
+    SpecKey("captures", "integer", 200, "with [requests]: how many distinct requests are sent "
+            "once, outside the measurement, to compare the replies; 0: none", minimum=0,
             maximum=10_000_000),
     SpecKey("capture", "text", "before", "when each distinct query is sent once to keep its "
             "reply: before the drive, or after it, so that the drive is the first to send it",
             ("before", "after")),
 )  # fmt: skip
 SYSTEM_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("engine", "text", None, "the engine's name; default: NAME. With [requests] it may be "
-            'absent (the engine is recognised by its answers) or "none" (replies are not decoded)'),
+    SpecKey("engine", "text", None, "the engine's name; default: NAME. With [requests] it can be "
+            'left out (the engine is then recognised by its answers) or "none" (replies are not '
+            "decoded)"),
     SpecKey("place", "text", None, "name of the place where the system is started; if there is "
             "only one [places.NAME], all systems are started there"),
-    SpecKey("agents", "texts", None, "the name of the host of each agent, in their order; a host "
-            "that is named twice has two agents"),
+    SpecKey("agents", "texts", None, "for each agent, in order, the name of its host; a host that "
+            "is named twice has two agents"),
     SpecKey("attach", "texts", None, "HOST:PORT or a URL (http://, https://, mysql://, "
             "postgres://, sphinxql://, sphinx://, frames://; over TLS mysql+tls://, "
             "postgres+tls://, sphinxql+tls://) of a system that already runs, or a list of its "
             "addresses; it is then neither started nor stopped"),
-    SpecKey("remote", "boolean", False, "allow addresses of other machines (else only loopback is "
-            "allowed): a load test is an attack on whoever did not ask for it"),
+    SpecKey("remote", "boolean", False, "allow addresses of other machines; otherwise only "
+            "loopback is allowed, because a load test of a machine whose owner did not agree to "
+            "it is an attack"),
     *ACCESS_KEYS,
 )  # fmt: skip
 REQUEST_KEYS: tuple[SpecKey, ...] = (
     SpecKey("file", "path", None, "a file of requests: paths, JSON, SQL statements, or a log that "
             "a server wrote; also .gz, .zst"),
-    SpecKey("form", "text", "auto", "the form of the file, where its name and content do not "
-            "show it", ("auto", *FORMS)),
+    SpecKey("form", "text", "auto", "the form of the file, if its name and content do not show it",
+            ("auto", *FORMS)),
     SpecKey("path", "text", None, "one path to send to HTTP systems, in place of a file"),
-    SpecKey("method", "text", None, "method of HTTP requests that name none; default: POST "
+    SpecKey("method", "text", None, "method of HTTP requests that do not name one; default: POST "
             "if there is a body, else GET"),
 )  # fmt: skip
 METRICS = (

@@ -59,7 +59,7 @@ def read_operations(source: Source, systems: Mapping[str, System], base: Path) -
             hint = f"give [operations.{name}.methods.NAME] with `sql` or `file`"
             source.at_key(at, f"the operation {name} has no method that answers it", hint)
         if not good["key"] and "rows" in good:
-            wrong = "`rows` asks for so many rows, and there is no `key` that says of which columns"
+            wrong = "`rows` has no meaning without `key`, the columns by which rows are asked for"
             source.at_value((*at, "rows"), wrong)
         found[name] = good
     if tables:
@@ -92,7 +92,7 @@ def _method(
             return None
     if rows_at and language == "sql":
         source.at_key(
-            (*at, "rows_at"), "`rows_at` is of replies of JSON, and SQL has rows of its own"
+            (*at, "rows_at"), "`rows_at` is for replies in JSON; the rows of SQL do not need it"
         )
     found: dict[str, Any] = {
         "systems": list(only), "language": language, "rows_at": list(rows_at),
@@ -125,8 +125,8 @@ def _check(
     for i, name in enumerate(method["systems"]):
         if name in systems and language not in _spoken(systems[name]):
             system = systems[name]
-            source.at_each((*at, "systems"), i, f"the method is {language}, and {system.engine} "
-                           f"{_asked_in(system)}")  # fmt: skip
+            source.at_each((*at, "systems"), i, f"the method is in {language.upper()}, and "
+                           f"{system.engine} {_asked_in(system)}")  # fmt: skip
             return
     try:
         statements = read_method(method["text"], language)
@@ -136,7 +136,7 @@ def _check(
                 if system.attach and any(s.when == "once" for s in statements):
                     line = next(s.line for s in statements if s.when == "once")
                     wrong = f"@once is sent when an index is made, and {system.name} runs already"
-                    raise BadText(line, f"{wrong}: do it there, and leave this out")
+                    raise BadText(line, f"{wrong}: do it by hand, and leave this out")
                 _say_where(statements, method, system)
     except BadText as error:
         where = f"line {error.line} of {method['file']}" if method["file"] else f"line {error.line}"
@@ -171,23 +171,23 @@ def _go_together(source: Source, systems: Iterable[System], found: Tables) -> No
         if table in source.tables:
             source.at_key((table,), f"[operations] say what is asked; leave [{table}] out")
     if "machines" in source.table("load"):
-        source.at_key(("load", "machines"), "operations are sent from this machine")
+        source.at_key(("load", "machines"), "operations are sent only from this machine")
     if "jobs" in source.tables:
-        source.at_key(("jobs",), "jobs and operations are studies of their own")
+        source.at_key(("jobs",), "a study has jobs or operations, not both")
     methods = [m for operation in found.values() for m in operation["methods"].values()]
     for system in systems:
         if methods and not any(_is_for(m, system) for m in methods):
             source.at_key(
                 ("systems", system.name),
                 f"no method is for {system.name}: {system.engine} {_asked_in(system)}",
-                "engines that are asked in SQL, BQL or HTTP: "
+                "engines that take SQL, BQL or HTTP: "
                 + ", ".join(name for name in ENGINES if _of(name)),
             )
 
 
 def _asked_in(system: System) -> str:
     if not (languages := _spoken(system)):
-        return f"speaks {_wire(system)}, in which there are no methods"
+        return f"speaks {_wire(system)}, for which methods cannot be written"
     return f"is asked in {' or '.join(f'`{each}`' for each in languages)}"
 
 

@@ -154,7 +154,7 @@ def _top(source: Source) -> dict[str, Any]:
         source.at_value(("question",), "`question` is empty")
     held = source.tables.get("held", "")
     if not isinstance(held, str | Mapping):
-        source.at_value(("held",), f"`held` must be a text or a table, not {show(held)}")
+        source.at_value(("held",), f"`held` must be a string or a table, not {show(held)}")
     return good
 
 

@@ -200,7 +200,7 @@ the whole, if that is resolved. The shares of one core should add up to at most 
 hosts take time from each other, which separate machines do not. `searchbench places` says whether
 this machine can have hosts and delays.
 
-Sizes are texts such as "256MB". `k`, `M`, `G` and `T` are powers of 1,024; `kB`, `MB`, `GB` and
+Sizes are strings such as "256MB". `k`, `M`, `G` and `T` are powers of 1,024; `kB`, `MB`, `GB` and
 `TB` are powers of 1,000.
 
 If the study has no place, `--set` makes one: `searchbench run study.toml --set
@@ -259,19 +259,20 @@ searchbench run study.toml --set load.seconds=3 --set systems.tantivy.parts=2
 searchbench run study.toml --only system=sqlite
 ```
 
-`--set KEY=VALUE` sets any key of the study. The value is a TOML value; a text needs no quotes. If a
-factor varies that key, the value replaces the factor's levels. `--only FACTOR=LEVEL` leaves out the
-other levels of a factor; give it several times to keep several levels. `check`, `plan` and `verify`
-take both options too. The record keeps the study as it was run: its first line has the options, and
-what `--only` leaves out is written there as an exclusion. The name of the record's folder contains
-the options too.
+`--set KEY=VALUE` sets any key of the study. The value is a TOML value; a string needs no quotes. If
+a factor varies that key, the value replaces the factor's levels. `--only FACTOR=LEVEL` leaves out
+the other levels of a factor; give it several times to keep several levels. `check`, `plan` and
+`verify` take both options too. The record keeps the study as it was run: its first line has the
+options, and what `--only` leaves out is written there as an exclusion. The name of the record's
+folder contains the options too.
 
 `searchbench run study.toml --quick` is a first look, which takes a minute or two for a few
 treatments: at most two blocks, windows of at most three seconds, about 10,000 documents, 200
 sampled queries or 1,000 logged ones, operations with three numbers of rows up to 1,000. All other
 factors stay as they are, and so do the documents of attached systems. A first look shows whether
 everything runs, and roughly how large differences are. It decides nothing, and the report says so
-throughout: no difference is resolved, no system is the best, and `compare` refuses the record.
+throughout: no difference is resolved, no system is the best, no promise is kept or broken, a sweep
+shows its rates and says no law of them, and `compare` refuses the record.
 
 ## What is measured: trials, a sweep, or a capacity
 
@@ -447,15 +448,15 @@ SEARCHBENCH_NAME_USER, SEARCHBENCH_NAME_PASSWORD and SEARCHBENCH_NAME_DATABASE (
 """
 
 _INGEST = (
-    "How documents are put in. `batch` and `connections` may be factors. Some engines have a "
-    "parameter `door`: the statement by which documents come in."
+    "How documents are put in. `batch` and `connections` may be factors. Some engines also have a "
+    "parameter `door`, which chooses the statement that puts documents in."
 )
 _STORAGES = (
-    "One of `filesystem`, `directory` and `ram`. The limits slow the device below ext4, "
-    "xfs or btrfs."
+    "A storage has one of `filesystem`, `directory` and `ram`. The limits (from `like` on) slow "
+    "down the device below an ext4, xfs or btrfs that searchbench makes."
 )
 
-_KINDS = {str: "a text", int: "an integer", float: "a number"}
+_KINDS = {str: "a string", int: "an integer", float: "a number"}
 
 
 def reference() -> str:
@@ -463,7 +464,12 @@ def reference() -> str:
     parts = [
         _HEAD,
         _section("At the top", "Keys that stand before all tables.", TOP_KEYS),
-        _section("[corpus]", "Where documents come from.", corpora.SPEC_KEYS),
+        _section(
+            "[corpus]",
+            "Where documents come from. A key that only some families take has "
+            "their names in parentheses.",
+            corpora.SPEC_KEYS,
+        ),
         _section("[queries]", "What is asked.", registry.SPEC_KEYS),
         _section(
             "[requests]", "What is sent as it is, in place of [corpus] and [queries].", REQUEST_KEYS
@@ -475,7 +481,7 @@ def reference() -> str:
         _section("[ingest]", _INGEST, (*INGEST_KEYS, *PUT_IN_KEYS)),
         _section("[control]", "How noise is measured.", CONTROL_KEYS),
         _section("[agreement]", "How answers are compared.", AGREEMENT_KEYS),
-        _section("[verdict]", "What decides.", VERDICT_KEYS),
+        _section("[verdict]", "Which metric decides.", VERDICT_KEYS),
         _section("[places.NAME]", _places(), PLACE_KEYS),
         _section("[hosts.NAME]", _hosts(), HOST_KEYS),
         _section("[storages.NAME]", _STORAGES, STORAGE_KEYS),

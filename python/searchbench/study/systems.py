@@ -104,7 +104,7 @@ def _portable(source: Source, name: str) -> System | None:
     table = source.table(*path)
     engine = table.get("engine", name)
     if not isinstance(engine, str):
-        source.at_value((*path, "engine"), f"`engine` must be a text, not {show(engine)}")
+        source.at_value((*path, "engine"), f"`engine` must be a string, not {show(engine)}")
         return None
     if engine not in ENGINES:
         where = (*path, "engine") if "engine" in table else path

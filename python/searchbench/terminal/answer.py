@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from searchbench.terminal import out
 
 if TYPE_CHECKING:
-    from searchbench.analysis.judgement import Finding, Judgement
+    from searchbench.analysis.judgement import Capacity, Finding, Judgement
     from searchbench.measure.load import Asked
     from searchbench.record import Record
 
@@ -74,8 +74,10 @@ def carry_out(
 
 
 def exit_code(kept: Record, judgement: Judgement) -> int:
-    """1: a trial failed, a server is gone or answered nothing well, a promise is broken, or a study
-    has no valid trial; else 3: of a promise, it cannot be told; else 0."""
+    """1: a trial failed, a server is gone or answered nothing well, a promise is broken (that of a
+    search at every rate), or a study has no valid trial; else 3: of a promise, it cannot be told;
+    else 0.
+    """
     # A sweep or a search without a valid trial is void, which its answer says.
     judged = [t.status for r in judgement.treatments for t in r.trials]
     void = judgement.measure == "trials" and "valid" not in judged
@@ -83,11 +85,27 @@ def exit_code(kept: Record, judgement: Judgement) -> int:
     # A load generator that got no processor says nothing of the server.
     spoilt = any(found & _SERVER_GONE for found in kinds if "client starved" not in found)
     unanswered = any("no answers" in found for found in kinds)
-    found = {p.verdict for step in judgement.steps for p in step.promises}
+    found: set[str] = {p.verdict for step in judgement.steps for p in step.promises}
+    found |= {_of_search(one, judgement.first_look) for one in judgement.capacity}
     failed = any(t.status != "ok" for t in kept.trials)
     if void or spoilt or unanswered or failed or "broken" in found:
         return 1
     return 3 if "cannot tell" in found else 0
+
+
+def _of_search(found: Capacity, first_look: bool) -> str:
+    """Whether a promise is kept at any rate that a search drove, in the words of a step's promise.
+
+    That it is broken at high rates is what a search looks for.
+    """
+    if first_look:
+        return "cannot tell"
+    if found.holds is not None:
+        return "kept"
+    told = [t for t in found.trials if t.verdict in ("holds", "fails", "unclear")]
+    sure = found.fails is not None and any(t.verdict == "fails" for t in told)
+    never = all(t.verdict == "fails" or (t.excess or 0.0) >= 1 for t in told)
+    return "broken" if sure and never else "cannot tell"
 
 
 def not_again(judgement: Judgement) -> str:

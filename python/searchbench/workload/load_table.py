@@ -37,8 +37,8 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
     SpecKey("stages", "list", None, "open loop of several rates: [SECONDS, RATE] or, for a ramp, "
             "[SECONDS, FROM, TO] for each stage, as in [[60, 100], [30, 400], [60, 100]]. One "
             "stage is judged, the others are shown"),
-    SpecKey("judged_stage", "integer", None, "which of the `stages`, from 1, is the measured "
-            "window; default: the longest at one rate", minimum=1, maximum=100),
+    SpecKey("judged_stage", "integer", None, "which of the `stages`, counted from 1, is the "
+            "measured window; default: the longest at one rate", minimum=1, maximum=100),
     SpecKey("connections", "integer", 64, "open loop and replay: size of the pool of connections",
             minimum=1, maximum=_MOST_CONNECTIONS),
     SpecKey("times", "path", None, "replay: a file of times in seconds, one a line, or JSONL with "
@@ -47,8 +47,9 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             maximum=1_000_000),
     SpecKey("order", "text", None, "the order in which the log is sent. stretches: 10 lines in a "
             "row, then 10 from elsewhere, so that any part of the drive is like the whole log; "
-            "logged: as it is, from a line on that the seed draws; shuffled: permuted; drawn: at "
-            "random, with repetitions (default: stretches; for a replay: logged)",
+            "logged: in its own order, beginning at a line that the seed draws; shuffled: in "
+            "random order; drawn: lines drawn at random, with repetitions (default: stretches; "
+            "for a replay: logged)",
             ("stretches", "logged", "shuffled", "drawn")),
     SpecKey("warmup_s", "number", None, "a fixed warm-up: seconds before the measured window; "
             "default: a warm-up until steady (for a replay: 0)", minimum=0, maximum=86_400),
@@ -64,20 +65,20 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             maximum=1_000_000_000),
     SpecKey("timeout_s", "number", 10.0, "an answer that takes longer than this is a timeout",
             above=0, maximum=3600),
-    SpecKey("idle", "text", "hybrid", "how the measuring loop waits: block sleeps, spin keeps "
-            "its core busy, hybrid sleeps and spins shortly before something is due",
+    SpecKey("idle", "text", "hybrid", "how the measuring loop waits: block: it sleeps; spin: it "
+            "keeps its core busy; hybrid: it sleeps, then spins shortly before something is due",
             ("hybrid", "block", "spin")),
     SpecKey("cpus", "numbers", None, "processors for the measuring loop, which pins a thread to "
             "each"),
     SpecKey("realtime", "boolean", False, "the measuring loop asks for real-time priority"),
     SpecKey("pause_s", "number", 0.0, "sweep: seconds of silence between steps", minimum=0,
             maximum=86_400),
-    SpecKey("spread", "text", "keep", "several addresses of one system: each client keeps to one "
-            "(keep), or requests go round all of them (round)", ("keep", "round")),
-    SpecKey("find_capacity", "boolean", False, "search for the greatest rate that keeps `slo`; the "
-            "search chooses rates and windows itself"),
+    SpecKey("spread", "text", "keep", "for a system with several addresses. keep: each client "
+            "keeps to one of them; round: requests go to all of them in turn", ("keep", "round")),
+    SpecKey("find_capacity", "boolean", False, "search for the greatest rate that keeps the "
+            "promise `slo`; the search chooses rates and windows itself"),
     SpecKey("slo", "texts", None, f'a promise ("{_PROMISE}"), or a list of them: a capacity '
-            "search finds the greatest rate that keeps it; each step of a sweep is held to it"),
+            "search finds the greatest rate that keeps it; each step of a sweep is judged by it"),
     SpecKey("abort", "boolean", False, "for a sweep with `slo`: end it as soon as a step has "
             "surely broken a promise"),
     SpecKey("effort", "number", 1.0, "for a capacity search: multiplies the length of its trials; "
@@ -86,15 +87,16 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             above=0, maximum=100),
     SpecKey("cache_hit", "number", None, "draw the requests so that the server's cache answers "
             "this share of them", minimum=0, maximum=1),
-    SpecKey("cache_entries", "integer", None, "how many answers that cache holds; default: the "
-            "server is asked", minimum=1, maximum=1_000_000_000),
+    SpecKey("cache_entries", "integer", None, "how many answers that cache holds; default: what "
+            "the server reports", minimum=1, maximum=1_000_000_000),
     SpecKey("cache_law", "text", "uniform", "how popular the drawn requests are: uniform, zipf, or "
             "zipf:0.8 for an exponent other than 1"),
     SpecKey("machines", "texts", None, "machines that send the load, reached over ssh; default: "
             "this machine"),
-    SpecKey("ssh", "text", "ssh", 'how they are reached, as in "ssh -p 2222 -i key"'),
-    SpecKey("client_command", "text", "searchbench-client", "the command that starts "
-            "the client on them"),
+    SpecKey("ssh", "text", "ssh", 'with `machines`: the command that reaches them, as in "ssh -p '
+                                  '2222 -i key"'),
+    SpecKey("client_command", "text", "searchbench-client", "with `machines`: the command that "
+            "starts the load generator on them"),
 )  # fmt: skip
 STEP_KEYS = ("clients", "rate_per_s")
 """The keys that may hold a list: the steps of a sweep on one warm system."""

@@ -162,7 +162,8 @@ def compare(
     text and for naming causes. ``titles``: of documents, by id, for the examples.
     """
     asked, at_a, at_b = np.intersect1d(a.query, b.query, return_indices=True)
-    answered = a.ok[at_a] & b.ok[at_b]
+    ok_a, ok_b = a.ok[at_a], b.ok[at_b]
+    answered = ok_a & ok_b
     both, at_a, at_b = asked[answered], at_a[answered], at_b[answered]
     numbers = _number(a.ids, b.ids)
     found = ranking.match(_top(a, numbers[0], at_a, k), _top(b, numbers[1], at_b, k))
@@ -251,6 +252,8 @@ def compare(
         empty=int(np.count_nonzero(agreeing & totals & (total_a == 0))),
         levels=levels,
         without_hits=int(np.count_nonzero(~listed)),
+        only_a=int(np.count_nonzero(ok_a & ~ok_b)),
+        only_b=int(np.count_nonzero(ok_b & ~ok_a)),
         agreeing_changed=int(
             np.count_nonzero(
                 agreeing & ~((totals | ~known) & (found.order_same | found.undecided) & extras)

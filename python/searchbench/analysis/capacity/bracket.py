@@ -15,7 +15,7 @@ from searchbench.analysis.capacity.changes import BEYOND, Changes, changes
 from searchbench.analysis.capacity.errors import Failing
 from searchbench.analysis.capacity.pace import DOUBT, WIDTH, Driven, Seen
 from searchbench.analysis.capacity.posterior import Posterior
-from searchbench.analysis.capacity.promise import others_at_most
+from searchbench.analysis.capacity.promise import Judged, others_at_most
 from searchbench.analysis.capacity.stalls import Found as Stalls
 from searchbench.analysis.words import listed, per_s, percent, plural
 
@@ -30,6 +30,8 @@ IF_FAILED = "If other answers count as failed"  # a doubt too
 NOT_COMPARABLE = "Not comparable"  # how the sentence begins where the answers changed at all rates
 LATE = "the load generator itself sent requests late"
 MORE_CORES = "Give the load generator more processors"
+CHANGED, HAD_SIZES = "the answers changed", "the replies had other sizes"
+FOR_SIZES = "Look at a reply under load, and name the engine if it is one that is known."
 FOR_ANSWERS = "Raise the server's own limits, or see whether its documents changed meanwhile."
 
 
@@ -339,13 +341,17 @@ def _below_other_answers(found: Bracket, seen: Seen) -> Bracket:
         whose = plural(n, "its sampled replies", "the sampled replies of each")
         why = f"because one of {whose} was not what the same request got when it was asked alone"
         return replace(found, sentence=f"{found.sentence} {which}, {why}.")
-    why = f"From {per_s(most)} on the answers changed under load ({_others(seen)})"
+    by_sizes = _first_changed(seen).by_sizes
+    why = f"From {per_s(most)} on {HAD_SIZES if by_sizes else CHANGED} under load ({_others(seen)})"
     if found.fails is not None and found.fails <= most:
         return replace(found, sentence=f"{found.sentence} {why}: {which}.")
     sentence, holds = found.sentence, found.holds
     if found.chance_inside is not None:  # an interval whose upper end is not the one named here
         holds = min(found.holds or 0.0, max(d.rate_per_s for d in seen.used))
         sentence = f"The promise holds at {per_s(holds)} (95 %)."
+    if by_sizes:
+        why += ", so it is not known whether a rate from there on keeps the promise."
+        return Bracket(holds, None, f"{sentence} {why} {FOR_SIZES}")
     why += ", so no rate from there on keeps the promise."
     return Bracket(holds, most, f"{sentence} {why} {FOR_ANSWERS}")
 
@@ -367,19 +373,28 @@ def _few_others(found: Bracket, seen: Seen) -> str:
 
 def _all_changed(seen: Seen) -> str:
     least = min(d.rate_per_s for d in seen.driven if d.judged.changed)
+    by_sizes = _first_changed(seen).by_sizes
+    what, remedy = (HAD_SIZES, FOR_SIZES) if by_sizes else (CHANGED, FOR_ANSWERS)
     return (
-        f"{NOT_COMPARABLE}: the answers changed under load, down to {per_s(least)} "
-        f"({_others(seen)}), and no trial at a lower rate says anything. So it is not known which "
-        f"rate keeps the promise. {FOR_ANSWERS}"
+        f"{NOT_COMPARABLE}: {what} under load, down to {per_s(least)} ({_others(seen)}), and no "
+        "trial at a lower rate says anything. So it is not known which rate keeps the promise. "
+        f"{remedy}"
     )
+
+
+def _first_changed(seen: Seen) -> Judged:
+    """The trial at the lowest rate at which the answers changed, rather of more than one reply."""
+    changed = (d for d in seen.driven if d.judged.changed)
+    return min(changed, key=lambda d: (d.judged.others < 2, d.rate_per_s)).judged
 
 
 def _others(seen: Seen) -> str:
     """How many answers changed in the trial at the lowest rate at which they did."""
-    changed = [d for d in seen.driven if d.judged.changed]
-    found = min(changed, key=lambda d: (d.judged.others < 2, d.rate_per_s)).judged
-    n = f"{found.others:,} of {found.sampled:,} sampled replies"
-    return f"{n} are not what the same requests got when asked alone"
+    found = _first_changed(seen)
+    n, of = f"{found.others:,}", f"{found.sampled:,}"
+    if found.by_sizes:
+        return f"{n} of {of} replies have another size than when the same was asked alone"
+    return f"{n} of {of} sampled replies are not what the same requests got when asked alone"
 
 
 def _later_when_less(used: list[Driven]) -> str:
@@ -406,7 +421,7 @@ def _nothing_holds(seen: Seen) -> str:
         for k in least.judged.kept
         if k.share >= k.condition.allowed
     ]
-    reason = "; ".join(broken) or f"only {least.judged.achieved:.1%} was answered in time"
+    reason = "; ".join(broken) or f"only {least.judged.achieved:.1%} got a reply in time"
     n = len(used)
     said = (
         f"The promise was broken even at {per_s(least.rate_per_s)}, the lowest rate of {n} "

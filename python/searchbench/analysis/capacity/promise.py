@@ -85,7 +85,7 @@ class Judged:
     the window says nothing about the system. ``lagging``: the client was late by a tenth of a limit
     for more requests than may be late, whether that decides or not; all times count it.
     ``others`` of ``sampled`` replies under load are not those of the same queries asked alone; no
-    trace knows these either.
+    trace knows these either. ``by_sizes``: seen by their sizes alone, so they only may be others.
     ``change``: by what share responses became longer from the window's beginning to its end.
     ``pool``: how busy the connections were; ``by_waits``: the promise was broken, and without the
     waits for a free connection it would have been kept. No trace alone knows these either.
@@ -107,6 +107,7 @@ class Judged:
     lagging: bool = False
     others: int = 0
     sampled: int = 0
+    by_sizes: bool = False
     pool: Pool | None = None
     by_waits: bool = False
     lasted_s: float = 0.0

@@ -37,7 +37,7 @@ from searchbench.analysis.capacity.pace import (
 from searchbench.analysis.capacity.promise import Judged, judge
 from searchbench.analysis.judgement import Capacity, CapacityTrial, Finding
 from searchbench.analysis.remedies import spelt
-from searchbench.analysis.trial import driven, throughput, warmup
+from searchbench.analysis.trial import driven, replies, throughput, warmup
 from searchbench.analysis.trial.machine import disturbances
 from searchbench.analysis.trial.measured import read_trace
 from searchbench.record import Record, Trial
@@ -111,7 +111,13 @@ def judge_all(record: Record, trial: Trial, promises: Promises) -> tuple[Judged,
     )
     # Errors are a result: the promise counts them.
     others, _, sampled = agreement.under_load(record, trial, answered=True)
-    return tuple(replace(one, disturbed=disturbed, others=others, sampled=sampled) for one in found)
+    sizes, known = (0, 0) if others else replies.of_other_size(record, trial, trace)
+    if sizes:
+        others, sampled = sizes, known
+    return tuple(
+        replace(one, disturbed=disturbed, others=others, sampled=sampled, by_sizes=bool(sizes))
+        for one in found
+    )
 
 
 def seen_by(

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
 
-from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.answer import Rank, Said, said, sentences
 from searchbench.analysis.capacity import alike, meanwhile
+from searchbench.analysis.capacity.alike import LEFT_OUT
 from searchbench.analysis.capacity.bracket import (
     HOW_OFTEN,
     IF_FAILED,
@@ -18,21 +18,22 @@ from searchbench.analysis.capacity.bracket import (
     SURE_EFFORT,
 )
 from searchbench.analysis.capacity.table import table
-from searchbench.analysis.compare import builds
+from searchbench.analysis.compare import builds, standing
+from searchbench.analysis.compare.same_work import SameWork
 from searchbench.analysis.judgement import Capacity, Judgement, Step
 from searchbench.analysis.sweep import verdict as sweep
+from searchbench.analysis.trial.measured import Samples
 from searchbench.analysis.words import listed, per_s
 
 FEW = 3  # subjects of which each pair has a sentence
 ALL_VOID = "All trials are void"  # how the sentence begins then
-LEFT_OUT = "left out"  # the verdict of a trial that says nothing
 Found = Mapping[tuple[str, str], Capacity]  # by subject and promise
-Pairs = Callable[[str, str], Pair | None]  # how two subjects agree; None: replies were not read
+Works = Callable[[str, str], SameWork]  # whether two subjects answer the same
 Unsure = Callable[[Capacity, Capacity], str]
 
 
-def sustained(judged: Judgement, pair: Pairs) -> Judgement:
-    """The same judgement with the answer of a search."""
+def sustained(judged: Judgement, work: Works, samples: Samples) -> Judgement:
+    """The same judgement with the answer of a search. ``work``: by what was asked alone."""
     out = _left_out(judged.capacity)
     steps = _without(judged.steps, out)
     capacity = tuple(_doubted(_by_void_trials(one, steps), steps) for one in judged.capacity)
@@ -44,12 +45,23 @@ def sustained(judged: Judgement, pair: Pairs) -> Judgement:
     judged = replace(judged, void=void)
     parts: list[list[Said]] = []
 
+    unsure_of: dict[tuple[str, str, str], str] = {}
+
     def unsure(x: Capacity, y: Capacity) -> str:
         """Why the one in front of the two only leads, in a clause; empty: it sustains more."""
+        if (x.subject, y.subject, x.promise) not in unsure_of:
+            unsure_of[x.subject, y.subject, x.promise] = _unsure(x, y)
+        return unsure_of[x.subject, y.subject, x.promise]
+
+    def _unsure(x: Capacity, y: Capacity) -> str:
         if why := rough(x, y):
             return why
-        why = alike.doubt(pair(x.subject, y.subject))
+        names = x.subject, y.subject
+        found = alike.under_load(work(*names), (x, y), (steps, steps), (samples, samples), names)
+        why = found.doubt(names)
         changed = max(capacity, key=lambda c: c.speeds)
+        if not why and not leads(x, y, gap * alike.floor(found, y, samples)):
+            why = found.made
         if not why and not leads(x, y, gap * meanwhile.reach(x, y, changed, steps)):
             why = meanwhile.doubt(changed)
         return f"which is not resolved: {why}" if why else ""
@@ -66,12 +78,12 @@ def sustained(judged: Judgement, pair: Pairs) -> Judgement:
     gap = builds.alike(len(names) * (len(names) - 1) // 2 * len(promises)) if once else 1.0
     if len(names) > 1 and not judged.first_look:
         for promise in promises:
-            most = _of_promise(promise, names, found, pair, unsure, gap)
+            most = _of_promise(promise, names, found, work, unsure, gap)
             parts.append([*said(most, Rank.ANSWER)])
         after = any(meanwhile.apart(x, y, steps) for x, y in combinations(capacity, 2))
         hedge = sentences([_once(gap, after)]) if once else []
         parts.append([*said(hedge, Rank.DOUBT, Rank.ASIDE)])
-        differ = [text for a, b in combinations(names, 2) for text in alike.said(a, b, pair(a, b))]
+        differ = [text for a, b in combinations(names, 2) for text in alike.said(a, b, work(a, b))]
         parts.append([*said(differ, Rank.DOUBT)])
     parts.append([*said(sweep.failed(steps), Rank.DOUBT)])
     if not capacity:
@@ -87,11 +99,16 @@ def sustained(judged: Judgement, pair: Pairs) -> Judgement:
     def sure(a: str, b: str, promise: str) -> bool:
         """Whether one subject sustains more than another, and they answer alike."""
         x, y = found[a, promise], found[b, promise]
-        return leads(x, y, gap) and not unsure(x, y) and not alike.apart(a, b, pair(a, b))
+        return leads(x, y, gap) and not unsure(x, y) and not alike.apart(a, b, work(a, b))
 
     resolved = any(sure(a, b, p) for a, b in permutations(names, 2) for p in promises)
     # Above every rival under every promise.
-    best = [a for a in names if all(sure(a, b, p) for b in names if b != a for p in promises)]
+    best = [
+        a
+        for a in names
+        if all(sure(a, b, p) for b in names if b != a for p in promises)
+        and not any(work(a, b).not_read for b in names if b != a)
+    ]
     winner = best[0] if best and len(names) > 1 else None
     worded = sweep.worded(parts, void, after=0 if judged.void_first else len(capacity))
     verdict = replace(worded, resolved=resolved, best=winner, lines=lines, header=header)
@@ -167,14 +184,18 @@ def rough(*those: Capacity) -> str:
 
 
 def _of_promise(
-    promise: str, names: Sequence[str], found: Found, pair: Pairs, unsure: Unsure, gap: float
+    promise: str, names: Sequence[str], found: Found, work: Works, unsure: Unsure, gap: float
 ) -> list[str]:
     """Which subject sustains more under one promise, where the intervals do not overlap."""
     own = {name: found[name, promise] for name in names}
     known = [n for n in names if own[n].holds is not None or own[n].fails is not None]
-    pairs = [two for two in combinations(known, 2) if not alike.apart(*two, pair(*two))]
+    pairs = [two for two in combinations(known, 2) if not alike.apart(*two, work(*two))]
     if len(known) <= FEW:
-        return [f"With {promise}, {_pair(own[a], own[b], unsure, gap)}." for a, b in pairs]
+        return [
+            f"With {promise}, {told}{_unread([(a, b)], work, told)}."
+            for a, b in pairs
+            for told in (_pair(own[a], own[b], unsure, gap),)
+        ]
     leader = max(known, key=lambda n: (own[n].holds or 0.0, own[n].fails or math.inf))
     others = [n for two in pairs if leader in two for n in two if n != leader]
     beaten: dict[str, list[str]] = {}  # by why it is not sure
@@ -185,15 +206,24 @@ def _of_promise(
         else:
             even.append(n)
     said = [
-        f"With {promise}, {leader} leads {listed(those)}, {why}."
+        f"With {promise}, {leader} leads {listed(those)}, {why}"
+        f"{_unread([(leader, n) for n in those], work, why)}."
         if why
         else f"With {promise}, {leader} sustains more than {listed(those)}: the intervals do not "
-        "overlap."
+        f"overlap{_unread([(leader, n) for n in those], work)}."
         for why, those in sorted(beaten.items())
     ]
     if even:
         said.append(f"With {promise}, {leader} and {listed(even)} are not told apart.")
     return said
+
+
+def _unread(several: Sequence[tuple[str, str]], work: Works, after: str = "") -> str:
+    """That nobody read the replies of some of these, a clause; empty: all were read, or it is said
+    ``after`` what their sizes say.
+    """
+    not_read = any(work(*two).not_read for two in several) and "repl" not in after
+    return standing.UNREAD if not_read else ""
 
 
 def _once(gap: float, after: bool) -> str:

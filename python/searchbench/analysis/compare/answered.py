@@ -1,10 +1,15 @@
-"""Whether two records answer the same, and at which level: totals, first hits, their order."""
+"""Whether two records answer the same, and at which level: totals, first hits, their order.
+
+What only one of them answered well when asked alone is not answered the same.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from searchbench.analysis.agreement import agreement
 from searchbench.analysis.judgement import Agreement, Finding
 from searchbench.analysis.words import listed, plural
 
@@ -18,19 +23,36 @@ KINDS = ("answers changed", "other hits")  # of findings
 LEAVE_OUT = ' To leave them out of the ratios: [agreement] require = "order".'
 
 
+def with_failed(one: Agreement) -> Agreement:
+    """The same, where what only one side answered well counts as differing at every level."""
+    only = one.only_a + one.only_b
+    levels = {level: (same, differ + only, unknown)
+              for level, (same, differ, unknown) in one.levels.items()}  # fmt: skip
+    n, differing = one.queries + only, one.differing + only
+    return replace(one, queries=n, differing=differing, levels=levels)
+
+
+def changed(agreed: Mapping[str, Agreement]) -> dict[str, tuple[int, int]]:
+    """By label, answers that differ when asked alone, and of how many."""
+    return {
+        label: (own.differing, own.queries)
+        for label, own in ((label, with_failed(one)) for label, one in agreed.items())
+    }
+
+
 def sentence(agreed: Mapping[str, Agreement]) -> str:
     """What is the same and what differs, over all treatments; empty where nothing was compared.
 
     Answers are called the same only if they are so at every level: a change of ranking leaves
     every total as it was.
     """
-    several = [one for one in agreed.values() if one.queries]
+    several = [own for one in agreed.values() if (own := with_failed(one)).queries]
     n = sum(one.queries for one in several)
     if not n:
         return ""
     which = _counted([one.queries for one in several], sum(one.empty for one in several))
-    if any(one.causes.get("error") or one.unsupported_a or one.unsupported_b for one in several):
-        which += " that both answered"
+    if any(_unanswered(one) for one in several):
+        which += " that either answered" if _only(several) else " that both answered"
     found = _levels(several)
     if all(same == n for same, _, _ in found.values()):
         hits = _of_hits(several)
@@ -39,7 +61,23 @@ def sentence(agreed: Mapping[str, Agreement]) -> str:
     names = {"totals": "totals", "set": f"the {_of_hits(several)}", "order": "their order",
              "extras": "facets or groups"}  # fmt: skip
     first, *rest = (_level(names[level], counts, n) for level, counts in found.items())
-    return f"Of {which}, {first}; {listed(rest)}.{_causes(several)}"
+    return f"Of {which}, {first}; {listed(rest)}.{_causes(several)}{_only(several)}"
+
+
+def _unanswered(one: Agreement) -> bool:
+    """Whether there are queries that neither side answered well, or that one does not support."""
+    failed = one.causes.get(agreement.ERROR, 0) - one.only_a - one.only_b
+    return bool(failed > 0 or one.unsupported_a or one.unsupported_b)
+
+
+def _only(several: Sequence[Agreement]) -> str:
+    """How many queries only one side answered well, a sentence; empty: none."""
+    counts = (
+        ("the first", sum(one.only_a for one in several)),
+        ("the second", sum(one.only_b for one in several)),
+    )
+    said = [f"{n} by {who} only" for who, n in counts if n]
+    return f" Of these, answered well when asked alone: {', '.join(said)}." if said else ""
 
 
 def _counted(queries: Sequence[int], empty: int) -> str:
@@ -64,7 +102,7 @@ def findings(agreed: Mapping[str, Agreement], trials: bool) -> Iterator[Finding]
     """
     page = "The page (--out) shows them side by side; see whether the change was meant."
     over_all = "The ratios are over all requests, these too."
-    for label, one in agreed.items():
+    for label, one in ((label, with_failed(one)) for label, one in agreed.items()):
         if one.differing:
             yield Finding(
                 "answers changed",
@@ -122,5 +160,9 @@ def _causes(several: Sequence[Agreement]) -> str:
     counts: Counter[str] = Counter()
     for one in several:
         counts.update(one.causes)
-    said = [f"{cause} ({n})" for cause, n in counts.most_common() if cause not in ("tie", "error")]
+    said = [
+        f"{cause} ({n})"
+        for cause, n in counts.most_common()
+        if cause not in (agreement.TIE, agreement.ERROR)
+    ]
     return f" {plural(len(said), 'Cause', 'Causes')}: {', '.join(said)}." if said else ""

@@ -19,8 +19,8 @@ _TIMES = ((1e6, "µs"), (1e3, "ms"), (1.0, "s"))
 _SHOWN = 4  # treatments that are named
 _NAMED = 20  # of those that are on one record alone
 RUNS_UNKNOWN = (
-    "How much runs of the same thing differ is not known, and no interval covers it: run the "
-    "first again, before and after the second, and give those records with --same."
+    "How much runs of the same thing differ is not known, and no interval covers it: run both "
+    "again, in turns, and give those records with --same and --same-b."
 )
 
 MEND = "Find out why these requests fail, fix that, and run it again."
@@ -47,14 +47,16 @@ def sentences(
             for verdict in ("faster", "slower", "differs", "not resolved", "not comparable")
         }
         parts = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
-        parts = parts.replace("differs", "different in these two runs")
+        one = next((line.single for line in own if line.single), "")
+        which = f"the only run of the {one}" if one else "these two runs"
+        parts = parts.replace("differs", f"different in {which}")
         many = plural(len(own), "treatment", "treatments")
         told = [Said(f"By {metric.replace('_', ' ')}, of {len(own)} {many}: {parts}.")]
     else:
         none = "The records have no treatment in common, so there is nothing to compare."
         told = [Said(none, Rank.ANSWER)]
     answer = [_of_lost(lost, found.unit)]
-    other = "; the second may give other answers" if any(x.answers_doubt for x in own) else ""
+    other = "; the second may give other answers" if any(map(_otherwise, own)) else ""
     if worse:
         _, ratio, worst = min(
             ((line.run_sd is None, line.ratio.value, line) for line in worse if line.ratio),
@@ -67,8 +69,7 @@ def sentences(
         few = standing.few([worst])
         beyond = f"{100 * threshold:g} %"
         answer.append(
-            f"These two runs differ by more than {beyond}, and by more than the noise within "
-            f"them: {how} in the second{few}{other}."
+            f"{_differ(worst, beyond)}: {how} in the second{few}{other}."
             if worst.verdict == "differs"
             else f"A regression beyond {beyond}: {how} than before{few}{other}."
         )
@@ -81,6 +82,7 @@ def sentences(
         answer.append(f"No speed could be compared between the two records: {why}.")
     told += said(answer, Rank.ANSWER)
     told += said([_of_absent(found.absent), _only_in_first(found, lost)], Rank.DOUBT)
+    told += said([_only_leads(own, found.unit)], Rank.DOUBT)
     told += said([_of_queries(own, require, found.unit)], Rank.MORE)
     built = builds.sentence([line.build_floor for line in own])
     told += said([_of_doubts(own), _of_failed(own), built], Rank.DOUBT)
@@ -89,6 +91,42 @@ def sentences(
     told += said([answered.sentence(found.agreed), unread.sentence(found.unread)], Rank.DOUBT)
     told += said([_named("Only in the second", found.only[1])], Rank.MORE)
     return told
+
+
+def _otherwise(line: RecordLine) -> bool:
+    """Whether its second side may give other answers, as far as that matters."""
+    return bool(line.answers_doubt) and (
+        math.isinf(line.answers_floor) or line.answers_doubt in line.reason
+    )
+
+
+def _only_leads(lines: Sequence[RecordLine], unit: str) -> str:
+    """That the second is in front, perhaps by other answers; empty: it is not."""
+    ahead = [
+        line
+        for line in lines
+        if line.answers_doubt and line.answers_doubt in line.reason and line.ratio
+        and line.ratio.value > 1 and (line.p_value is None or line.p_value < ALPHA)
+    ]  # fmt: skip
+    if not ahead:
+        return ""
+    n, of = len(ahead), len(lines)
+    where = f" in {n} of {of} {unit}s" if of > 1 else ""
+    metric, why = ahead[0].metric.replace("_", " "), ahead[0].answers_doubt
+    return f"By {metric} the second leads{where}, which is not resolved: {why}."
+
+
+def _differ(line: RecordLine, beyond: str) -> str:
+    """That two runs differ, or that the only run of one side lies outside those of the other."""
+    if not line.single:
+        return (
+            f"These two runs differ by more than {beyond}, and by more than the noise within them"
+        )
+    other = "second" if line.single == "first" else "first"
+    return (
+        f"The only run of the {line.single} differs from the {max(line.runs)} runs of the {other} "
+        f"by more than {beyond}, and by more than these differ among themselves"
+    )
 
 
 def _of_absent(names: Sequence[str]) -> str:
@@ -167,6 +205,8 @@ def _of_queries(lines: Sequence[RecordLine], require: str, unit: str) -> str:
         which = f"all {used} queries, whatever they return"
     if unit == "step":
         which = f"the {used} queries that either measured"
+        if "queries that both answer alike" in least.reason:
+            which = f"the {used} queries that either measured and that both answer alike"
     if not standing.covered(least):
         return (
             f"Of {which}, only {measured} were measured on both sides in one block of "
@@ -214,17 +254,39 @@ def remedy(line: RecordLine) -> str:
 def _of_runs(lines: Sequence[RecordLine]) -> str:
     """What is known of how much runs of one thing differ."""
     own = [line for line in lines if line.ratio]
-    known = [(math.expm1(line.run_sd), sum(line.runs)) for line in own if line.run_sd is not None]
+    known = [line for line in own if line.run_sd is not None]
     if not known:
         return RUNS_UNKNOWN if own else ""
-    shares = [f"{100 * sd:.1f}" for sd in (min(known)[0], max(known)[0])]
-    runs = min(n for _, n in known)
-    said = (
-        f"Runs of the same thing differ by {' to '.join(dict.fromkeys(shares))} % (standard "
-        f"deviation; {runs} runs, {runs - 2} degrees of freedom), and the intervals cover it"
-    )
+    single = next((line.single for line in known if line.single), "")
+    sides = [
+        f"{'those' if said else 'Runs'} of the {which} differ by {said_of}"
+        for said, which, said_of in _sides(known)
+    ]
+    said = f"{' and '.join(sides)} (standard deviation)"
     unknown = len(own) - len(known)
-    return said + (f"; of {unknown} of {len(own)} treatments it is not known." if unknown else ".")
+    rest = f"; of {unknown} of {len(own)} treatments it is not known" if unknown else ""
+    if not single:
+        return f"{said}, and the intervals cover it{rest}."
+    flag = "--same" if single == "first" else "--same-b"
+    return (
+        f"{said}{rest}. How much runs of the {single} differ is not known: the intervals suppose "
+        "that it is as much, and a start may have a speed of its own. Run it again, and give those "
+        f"records with {flag}."
+    )
+
+
+def _sides(known: Sequence[RecordLine]) -> Iterator[tuple[bool, str, str]]:
+    """Of each side of which it is known how much its runs differ: whether one was before, which it
+    is, and by how much, over how few runs.
+    """
+    before = False
+    for at, which in enumerate(("first", "second")):
+        found = [(sd, line.runs[at]) for line in known if (sd := line.run_sds[at]) is not None]
+        if found:
+            shares = [f"{100 * math.expm1(sd):.1f}" for sd, _ in (min(found), max(found))]
+            runs = min(n for _, n in found)
+            yield before, which, f"{' to '.join(dict.fromkeys(shares))} % in {runs} runs"
+            before = True
 
 
 def table(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 
-from searchbench.analysis.compare import builds, failed, standing, state
+from searchbench.analysis.compare import builds, failed, otherwise, standing, state
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine
 
@@ -50,7 +50,7 @@ def of(
     ]
     if not all(sides):
         return line, ()
-    log = math.log(line.ratio.value)
+    ratio, log = line.ratio, math.log(line.ratio.value)
     states = max(
         (state.floor((x, a.states[i]), (y, b.states[j]), log)
          for (x, a, i), (y, b, j) in product(*sides)),
@@ -61,11 +61,12 @@ def of(
     line = _of_requests(line, sides, once, trials)
     at = int(log > 0)
     winner = ("the first", "the second")[at]
+    others = any(failed.otherwise(run.by_key[key]) for _, run, key in sides[at])
     limits += [
-        (line.failed_floor, failed.why(winner, failed=bool(line.failed[at]))),
+        (line.failed_floor, failed.why(winner, failed=bool(line.failed[at]), otherwise=others)),
         (line.build_floor, builds.said(line.build_floor)),
     ]
-    if line.answers_doubt and log > 0:
+    if log > 0 and otherwise.least(ratio) <= line.answers_floor > 1:
         limits.append((math.inf, line.answers_doubt))
     return line, [why for most, why in limits if most > 1 and abs(log) <= math.log(most)]
 

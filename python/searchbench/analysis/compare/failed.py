@@ -1,7 +1,8 @@
 """What failed requests may make of a comparison: times are of those that ended well alone.
 
 A system that fails what would have taken it long looks faster than one that answers it. So does
-one whose clients wait long for what then fails: fewer requests are answered than its times give.
+one that answers it otherwise under load than alone (a time limit does that), and one whose clients
+wait long for what then fails: fewer requests are answered than its times give.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from searchbench.analysis.compare.mix import timed
 from searchbench.analysis.judgement import Comparison, TreatmentResult, TrialResult
 from searchbench.analysis.trial import latency
+from searchbench.analysis.trial.replies import OTHERWISE
 from searchbench.analysis.words import listed, percent
 from searchbench.record.trial import Load
 
@@ -24,14 +26,25 @@ def share(t: TreatmentResult) -> float:
     return sum(found) / len(found) if found else 0.0
 
 
+def otherwise(t: TreatmentResult) -> float:
+    """The share of its replies, of those looked at, that were other than when asked alone.
+
+    Over all trials together: left out one by one where they have many, the rest would be luck.
+    """
+    found = [x.figures[OTHERWISE] for x in t.trials if OTHERWISE in x.figures]
+    looked = sum(one.n for one in found)
+    return sum(one.value * one.n for one in found) / looked if looked else 0.0
+
+
 def floor(winner: TreatmentResult, rival: TreatmentResult, load: Load, metric: str) -> float:
-    """The ratio that the winner's failed requests could make; infinite: any. ``load``: its own.
+    """The ratio that the winner's failed requests, and those that it answered otherwise under load,
+    could make; infinite: any. ``load``: its own.
 
     Of a quantile any, once they are a tenth of what lies beyond it. Of throughput and means that
     which is made if each would have taken as long as the slowest that either answered; in an open
     loop those that timed out as long as the timeout (in a closed one see ``uncounted``).
     """
-    failed = share(winner)
+    failed = share(winner) + otherwise(winner)
     if not failed:
         return 1.0
     kind, _, name = metric.partition("_")
@@ -104,17 +117,22 @@ def against(c: Comparison, by_id: Mapping[str, TreatmentResult], loads: Mapping[
     winner, rival = (b, a) if c.ratio.value > 1 else (a, b)
     ratio, own = max(c.ratio.value, 1 / c.ratio.value), loads[winner.treatment]
     if ratio <= floor(winner, rival, own, c.metric):
-        return why(winner.label)
+        return why(winner.label, failed=bool(share(winner)), otherwise=bool(otherwise(winner)))
     of_both = own, loads[rival.treatment]
     if ratio <= uncounted(winner, rival, of_both, c.metric):
         return why(winner.label, failed=bool(share(winner)))
     return ""
 
 
-def why(winner: str, *, failed: bool = True) -> str:
-    """Why a ratio is not resolved that does not pass the floor. ``failed``: some requests did."""
+def why(winner: str, *, failed: bool, otherwise: bool = False) -> str:
+    """Why a ratio is not resolved that does not pass the floor. ``failed``: some requests did;
+    ``otherwise``: some were answered otherwise under load.
+    """
     what = f"what {winner} failed to answer"
-    if not failed:
+    if otherwise:
+        what = f"what {winner} answered otherwise under load than alone"
+        what += ", or failed to answer," if failed else ""
+    elif not failed:
         what = f"the time that clients of {winner} spent on requests that are in no latency"
     return f"{what} could make the whole difference"
 

@@ -157,15 +157,18 @@ def comparisons(
     once = {pair for pair in compared if builds.once(*pair, built)}
     noises = {m: _noise(treatments, m) for m in {name for t in treatments for name in t.figures}}
     drafts: list[tuple[Comparison, list[float], str]] = []
+    by_jobs: dict[tuple[str, str], str] = {}
     for a, b in compared:
+        pair, distinct = answers.pair(a, b), answers.distinct(a)
+        by_jobs[a, b] = jobs.doubt(pair)
         for name in jobs.metrics(judging):
             floor = floors[name].value if name in floors else 1.0
-            draft, logs = jobs.draft(by_id[a], by_id[b], name, floor)
+            apart = "" if pair is None else _apart(pair)
+            draft, logs = jobs.draft(by_id[a], by_id[b], name, floor, pair, apart)
             ratio, p = paired_ratio(logs, noises.get(name))
             drafts.append((replace(draft, ratio=ratio, p_value=p), logs, ""))
         if not judging.driven:
             continue
-        pair, distinct = answers.pair(a, b), answers.distinct(a)
         measured = fewest_on_both(by_id[a], by_id[b], samples, pair)
         other = metrics_for(loads[b], metric)
         for name in (name for name in metrics_for(loads[a], metric) if name in other):
@@ -195,7 +198,9 @@ def comparisons(
             p,
             tests,
             said,
-            "" if of_job(comparison.metric) else failed.against(comparison, by_id, loads),
+            by_jobs[comparison.a, comparison.b]
+            if of_job(comparison.metric)
+            else failed.against(comparison, by_id, loads),
         )
         for (comparison, logs, said), p in zip(drafts, adjusted, strict=True)
     )
@@ -228,11 +233,10 @@ def _draft(
     ids, reason = (a.treatment, b.treatment), reason if pair is None else ""
     blank = Comparison(*ids, metric, "not resolved", None, None, floor, used, left_out, reason)
     if pair is not None:
-        if not used:
-            return replace(blank, verdict="not comparable", reason=_nothing_agrees(pair)), []
-        same, empty = standing.first_hits(pair.agreement), pair.agreement.empty
-        blank = replace(blank, same_top_k=same, empty=empty)
-        if why := all_empty(pair):
+        if used:
+            same, empty = standing.first_hits(pair.agreement), pair.agreement.empty
+            blank = replace(blank, same_top_k=same, empty=empty)
+        if why := _apart(pair):
             return replace(blank, verdict="not comparable", reason=why), []
     mine, other = _by_block(a), _by_block(b)
     unusable = [t.label for t, found in ((a, mine), (b, other)) if not found]
@@ -301,7 +305,8 @@ def _decide(
 ) -> Comparison:
     """``of_state``: why the states of both may make a difference; empty: both are steady.
 
-    ``of_failed``: that failed requests may; empty: they may not.
+    ``of_failed``: that failed requests may, or of a job other answers afterwards; empty: they may
+    not.
     """
     if comparison.verdict == "not comparable":
         return comparison
@@ -379,6 +384,11 @@ def _noise(treatments: Sequence[TreatmentResult], metric: str) -> Noise | None:
         if trial.status == "valid" and metric in trial.figures and trial.figures[metric].value > 0
     }
     return block_noise(cells)
+
+
+def _apart(pair: Pair) -> str:
+    """Why answers compare nothing: none agree, or none of those finds anything; empty: they do."""
+    return all_empty(pair) if pair.agreeing.size else _nothing_agrees(pair)
 
 
 def _nothing_agrees(pair: Pair) -> str:

@@ -6,14 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from searchbench.analysis.compare import standing
+from searchbench.analysis.compare import answered, standing
 from searchbench.analysis.compare.decision import remedy
 from searchbench.analysis.judgement import Agreement, Finding, Judgement, RecordLine
 from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL, runs_to_resolve
 from searchbench.analysis.words import plural
 
-_MORE = 3  # further runs of the first that are looked at where there are none
+_MORE = 3  # further runs of either side that are looked at where there are none
 _SHOWN = 3  # treatments that are named for one reason
 
 
@@ -87,21 +87,27 @@ def _few_queries(lines: Sequence[RecordLine]) -> Iterator[str]:
 
 
 def _unrepeated(lines: Sequence[RecordLine]) -> Iterator[str]:
-    """Runs of the first again: what they would have to show for the greatest difference."""
+    """Further runs: what they would have to show for the greatest difference."""
+    if single := next((line.single for line in lines if line.single), ""):
+        flag = "--same" if single == "first" else "--same-b"
+        yield (
+            f"Further runs of the {single} ({flag}, three or more) would show how much its own "
+            "starts differ; until then no difference is called faster or slower."
+        )
     own = [line for line in lines if line.ratio and line.run_sd is None]
     if not own:
         return
     said = (
-        "Further runs of the first (--same, three or more, some of them after the second) would "
-        "show how much runs of the same thing differ."
+        "Further runs of both (--same and --same-b, three or more of each, in turns) would show "
+        "how much runs of the same thing differ."
     )
     found = [line for line in own if line.verdict == "differs" and line.ratio]
     if found:
         most = max(found, key=_size)
-        per_sd = student(0.5 + LEVEL / 2, _MORE) * math.sqrt(1 / (1 + _MORE) + 1)
+        per_sd = student(0.5 + LEVEL / 2, 2 * _MORE) * math.sqrt(2 / (1 + _MORE))
         said += (
-            f" With {_MORE} more, {most.label} ({_said(most)}) is resolved, before the correction "
-            "for all comparisons, if runs of the same thing differ by less than about "
+            f" With {_MORE} more of each, {most.label} ({_said(most)}) is resolved, before the "
+            "correction for all comparisons, if runs of the same thing differ by less than about "
             f"{100 * math.expm1(_size(most) / per_sd):.1f} % (standard deviation)."
         )
     yield said
@@ -110,8 +116,11 @@ def _unrepeated(lines: Sequence[RecordLine]) -> Iterator[str]:
 def _unresolved(lines: Sequence[RecordLine], tests: int) -> Iterator[str]:
     """What would resolve what is not resolved: runs, or trials where the noise is within runs."""
     open_ = [
-        line for line in lines if line.verdict == "not resolved" and line.ratio and not remedy(line)
-    ]
+        line
+        for line in lines
+        if line.verdict == "not resolved" and line.ratio and not remedy(line)
+        and not (line.answers_doubt and line.answers_doubt in line.reason)
+    ]  # fmt: skip
     within = [line.label for line in open_ if _by_trials(line)]
     if within:
         more = f" and {len(within) - _SHOWN} more" if len(within) > _SHOWN else ""
@@ -136,16 +145,13 @@ def _unresolved(lines: Sequence[RecordLine], tests: int) -> Iterator[str]:
 
 def _by_trials(line: RecordLine) -> bool:
     """Whether the interval is that within runs, and not that between them."""
-    if line.run_sd is None or line.ratio is None or line.ratio.interval is None:
-        return True
-    a, b = line.runs
-    half = student(0.5 + LEVEL / 2, a + b - 2) * line.run_sd * math.sqrt(1 / a + 1 / b)
-    span = line.ratio.interval
-    return math.log(span.high / span.low) / 2 > 1.001 * half
+    return line.run_sd is None or line.within
 
 
 def _answers(agreed: Mapping[str, Agreement]) -> Iterator[str]:
-    differ = {label: a for label, a in agreed.items() if a.differing}
+    differ = {
+        label: own for label, a in agreed.items() if (own := answered.with_failed(a)).differing
+    }
     if differ:
         label, worst = max(differ.items(), key=lambda one: one[1].differing)
         yield (

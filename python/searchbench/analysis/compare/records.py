@@ -3,7 +3,8 @@
 A record is one run, so two records are two samples of size one: what differs between them may be
 the change or the run. Within two runs, Welch's t on the logs of the trials' values and the
 greater of the two noise floors tell only whether *these two runs* differ. With further
-runs of the same thing the run is the unit: Student's t on the logs of whole runs.
+runs of both the run is the unit: Welch's t on the logs of whole runs. With further runs of one
+alone, whether the other lies outside them; its own starts may scatter by more than theirs.
 Holm's correction over all treatments and metrics either way.
 """
 
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis import answer
 from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.compare import decision, doubts, loads, pairs, setup, sweeps
+from searchbench.analysis.compare import answered, decision, doubts, loads, pairs, setup, sweeps
 from searchbench.analysis.compare.mix import Mix, timed
 from searchbench.analysis.compare.reconsider import would_change
 from searchbench.analysis.compare.run import Key, Run, levels_of
@@ -108,7 +109,7 @@ def compare_runs(
     header, rows = decision.table(lines, metric)
     records = [[run.record for run in side] for side in (before, after)]
     findings = tuple(setup.findings(records[0], records[1], found.agreed, found.unread, trials))
-    rated = [line.run_sd for line in lines if line.ratio]
+    rated = [line.runs_known for line in lines if line.ratio]
     return RecordComparison(
         a=str(a.record.path),
         b=str(b.record.path),
@@ -116,11 +117,11 @@ def compare_runs(
         comparisons=lines,
         only_in_a=found.only[0],
         only_in_b=found.only[1],
-        answers_changed=found.changed or None,
+        answers_changed=answered.changed(found.agreed) or None,
         findings=findings,
         regressed=bool(lost)
         or any(line.verdict == "slower" for line in worse)
-        or (None if None in rated or not rated else False),
+        or (False if rated and all(rated) else None),
         decision=" ".join(s.text for s in told),
         headline=headline,
         points=points,
@@ -345,9 +346,22 @@ def _over_runs(
     ratio = Estimate(math.sqrt(low * high), "ratio", min(a.size, b.size), interval)
     reason = "" if line.reason == TRIED_ONCE else line.reason
     runs, sd = (a.size, b.size), math.sqrt(found.noise.variance)
+    line = replace(line, run_sds=found.sds, within=found.within)
     few = min((line, *chain(*further)), key=_covered)
     line = replace(line, queries_used=few.queries_used, queries_measured=few.queries_measured)
     return replace(line, ratio=ratio, reason=reason, runs=runs, run_sd=sd), found.p
+
+
+def _of_one_side(line: RecordLine) -> str:
+    """Why no more than "differs" is said with further runs of one side alone; empty: of none."""
+    if not line.single:
+        return ""
+    other = "second" if line.single == "first" else "first"
+    n = line.runs[other == "second"]
+    return (
+        f"it lies outside the {n} runs of the {other}, and how much runs of the {line.single} "
+        "differ is not known"
+    )
 
 
 def _covered(line: RecordLine) -> float:
@@ -367,8 +381,8 @@ def _decide(line: RecordLine, p: float | None, against: Sequence[str]) -> Record
         why = [f"within the noise floor of {100 * (line.floor - 1):.1f} %"]
     elif p >= ALPHA or ratio.interval.low <= 1 <= ratio.interval.high:
         why = why or ["the difference may be chance, after correcting for all comparisons"]
-    elif known and not why:
+    elif line.runs_known and not why:
         return replace(line, verdict="faster" if ratio.value > 1 else "slower")
     elif not why:
-        line, why = replace(line, verdict="differs"), [WITHIN]
+        line, why = replace(line, verdict="differs"), [_of_one_side(line) or WITHIN]
     return replace(line, reason="; ".join(filter(None, (line.reason, *why))))

@@ -12,7 +12,10 @@ from searchbench.analysis.judgement import Agreement, Comparison, RecordLine
 from searchbench.analysis.words import listed, of_job, plural
 
 NAMED = 3  # rivals that a headline names of each kind
-MOST = 0.9  # of the agreeing queries must be measured on both sides to go unremarked
+MOST = 0.9  # of all queries must agree, and of these be measured on both sides, to be the best
+NOT_KNOWN_ALIKE = "not known to answer the same as"
+ALIKE_ON_FEW = f"answering fewer than {100 * MOST:g} % of the queries the same as"
+UNREAD = "; the replies were not read, so whether both answer the same is not known"
 
 
 def covered(c: Comparison | RecordLine) -> bool:
@@ -23,6 +26,25 @@ def covered(c: Comparison | RecordLine) -> bool:
     if of_job(c.metric):
         return True
     return c.queries_measured is not None and c.queries_measured >= MOST * c.queries_used
+
+
+def alike(c: Comparison) -> bool:
+    """Whether most of the queries are answered alike: a ratio over the few is not of the rest."""
+    return c.queries_used >= MOST * (c.queries_used + c.queries_left_out)
+
+
+def part(several: Sequence[Comparison]) -> str:
+    """A clause where ratios are over a part of the requests, and where nobody read the replies."""
+    with_ratio = [c for c in several if c.ratio is not None]
+    left_out = [c for c in with_ratio if c.queries_left_out]
+    said = ""
+    if left_out:
+        c = min(left_out, key=lambda one: one.queries_used)
+        how = "whose replies are of about the same size" if c.not_read else "that both answer alike"
+        said = (
+            f", over the {c.queries_used} of {c.queries_used + c.queries_left_out} requests {how}"
+        )
+    return said + (UNREAD if any(c.not_read for c in with_ratio) else "")
 
 
 def first_hits(found: Agreement) -> int | None:
@@ -46,11 +68,15 @@ def doubt(c: Comparison | None) -> str:
     if c is None:
         return "not compared with"
     if c.verdict == "faster":
+        if c.not_read:
+            return NOT_KNOWN_ALIKE
         if c.queries_measured == 1:
             return "compared on one query alone with"
         if not covered(c):
             return "compared over too few queries with"
-        return "never seen to return the same first hits as" if other_hits(c) else ""
+        if other_hits(c):
+            return "never seen to return the same first hits as"
+        return "" if alike(c) else ALIKE_ON_FEW
     said = {"slower": "worse than", "not resolved": "not told apart from"}
     return said.get(c.verdict, "not comparable with")
 

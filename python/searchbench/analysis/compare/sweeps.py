@@ -4,6 +4,8 @@ Steps are matched by subject and load, limits by subject and promise; where each
 subject its name does not matter, since it is often only a port. Where each step was driven once,
 the intervals are of slices within the windows: they know nothing of how much the machine differs
 from one hour to the next.
+
+Longer than most files: steps and limits are matched, named and found lost by the same rules.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
+from searchbench.analysis.capacity import alike as capacity_alike
 from searchbench.analysis.capacity.verdict import above, interval, leads, rough
-from searchbench.analysis.compare import loads
+from searchbench.analysis.compare import lesser, loads
 from searchbench.analysis.compare.run import Run
-from searchbench.analysis.compare.unread import Unread, gain_in_doubt, unread
+from searchbench.analysis.compare.same_work import SIDES, SameWork, same_work
+from searchbench.analysis.compare.unread import Unread
 from searchbench.analysis.judgement import (
     Agreement,
     Capacity,
@@ -27,8 +32,9 @@ from searchbench.analysis.judgement import (
     RecordLine,
 )
 from searchbench.analysis.remedies import spelt
+from searchbench.analysis.sweep import alike
 from searchbench.analysis.sweep import points as at
-from searchbench.analysis.sweep.mixed import TOO_FEW, Mixed, Ratio
+from searchbench.analysis.sweep.mixed import TOO_FEW, Mixed
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.words import percent
 from searchbench.analysis.trial import driven
@@ -42,7 +48,6 @@ STEPS_ONCE = (
 SEARCHED_ONCE = (
     "Each record has one search, on one start of the system, and a restart alone may move a limit."
 )
-SIDES = "the first", "the second"
 ROUGH = 0.7  # how often an interval of a search of little effort holds the truth, about
 OF_LITTLE_EFFORT = (
     "an interval of a search of little effort, which held the truth in about 7 of 10 simulated "
@@ -72,11 +77,6 @@ class Matched:
     absent: tuple[str, ...] = ()
     unread: Mapping[str, Unread] = field(default_factory=dict)
 
-    @property
-    def changed(self) -> dict[str, tuple[int, int]]:
-        """By label, captured replies that differ, and of how many."""
-        return {label: (a.differing, a.queries) for label, a in self.agreed.items()}
-
 
 def match(a: Run, b: Run) -> Matched:
     """Match the steps of two sweeps, first and second, and compare them."""
@@ -86,15 +86,14 @@ def match(a: Run, b: Run) -> Matched:
     subjects = list(_in_common(a.record, b.record, sides))
     drafts: list[Draft] = []
     only: tuple[list[str], list[str]] = [], []
-    for x_name, y_name, barrier, found, not_read in subjects:
+    for x_name, y_name, barrier, work in subjects:
         mine = {(p.kind, p.x): p for p in sides[0][x_name]}
         other = {(p.kind, p.x): p for p in sides[1][y_name]}
         for key in (key for key in mine if key in other):
             x, y = mine[key], other[key]
             why = barrier or _driven_otherwise((a, x), (b, y))
-            doubt = gain_in_doubt(found, not_read)
-            steps = _lines((a, x), (b, y), why, found)
-            drafts += [(replace(line, answers_doubt=doubt), p) for line, p in steps]
+            here = alike.at_load(work, x, y, (a.samples, b.samples))
+            drafts += _lines((a, x), (b, y), why, here)
             if not why and (failing := _failing(x, y)):
                 lost[_label(x, y)] = failing
         for point in tried[y_name]:
@@ -190,9 +189,9 @@ def match_capacities(a: Run, b: Run) -> Matched:
             barrier
             or _changed(x_name in changed[0], y_name in changed[1])
             or _searched_otherwise((a, sides[0][x_name][promise]), (b, sides[1][y_name][promise])),
-            gain_in_doubt(found, not_read),
+            _gain(a, b, sides[0][x_name][promise], sides[1][y_name][promise], work),
         )
-        for x_name, y_name, barrier, found, not_read in subjects
+        for x_name, y_name, barrier, work in subjects
         for promise in sides[0][x_name]
         if promise in sides[1][y_name]
     ]
@@ -262,7 +261,18 @@ def _searched_otherwise(*sides: tuple[Run, Capacity]) -> str:
     return loads.differing(a, b, matched=_LEVELS) if a is not None and b is not None else ""
 
 
-_Subjects = tuple[str, str, str, Agreement | None, Unread | None]
+def _gain(a: Run, b: Run, x: Capacity, y: Capacity, work: SameWork) -> str:
+    """Why a limit that is greater in the second may be so by other answers; empty: it may not."""
+    if not leads(y, x):
+        return ""
+    steps, samples = (a.judged.steps, b.judged.steps), (a.samples, b.samples)
+    found = capacity_alike.under_load(work, (x, y), steps, samples, SIDES)
+    if why := found.doubt():
+        return why
+    return "" if leads(y, x, capacity_alike.floor(found, x, a.samples)) else found.made
+
+
+_Subjects = tuple[str, str, str, SameWork]
 
 
 def _in_common(
@@ -270,8 +280,8 @@ def _in_common(
 ) -> Iterator[_Subjects]:
     """Subjects to be compared: those of the same name and system, or the only one of each side.
 
-    With each pair why their speeds may not be compared (empty: they may), and how far their
-    answers agree, or what is known of replies that were not read.
+    With each pair why their speeds may not be compared (empty: they may), and whether both answer
+    the same.
     """
     names = [list(side) for side in sides]
     whole = _whole(a), _whole(b)
@@ -281,20 +291,19 @@ def _in_common(
     rule = a.plan.judging.agreement
     for x_name, y_name in pairs:
         x, y = _first(a, x_name), _first(b, y_name)
-        barrier, found, not_read = "", None, None
+        barrier, work = "", SameWork()
         if x is not None and y is not None and not answers.same_question(x, y):
             barrier = "the requests are not the same in both records"
         elif x is not None and y is not None:
             mine, other = agreement.read_answers(a, x), agreement.read_answers(b, y)
-            if mine.readable and other.readable:
-                asked = a.queries(x.queries.digest) if x.queries.digest else ()
-                found = agreement.compare(
-                    mine, other, require=rule.require, k=rule.k, queries=asked,
-                    titles=a.titles(x.corpus.digest) | b.titles(y.corpus.digest),
-                ).agreement  # fmt: skip
-            else:
-                not_read = unread(x, y)
-        yield x_name, y_name, barrier, found, not_read
+            asked = a.queries(x.queries.digest) if x.queries.digest else ()
+            agree = partial(
+                agreement.compare, mine, other, require=rule.require, k=rule.k, queries=asked,
+                titles=a.titles(x.corpus.digest) | b.titles(y.corpus.digest),
+            )  # fmt: skip
+            work = same_work(mine, other, agree)
+            barrier = work.apart() if work.blind is not None else ""
+        yield x_name, y_name, barrier, work
 
 
 def _whole(record: Record) -> dict[str, str]:
@@ -314,63 +323,69 @@ def _first(record: Record, subject: str) -> Trial | None:
 
 def _agreed(subjects: Sequence[_Subjects]) -> dict[str, Agreement]:
     return {
-        x if x == y else f"{x} and {y}": replace(found, label_a=x, label_b=y)
-        for x, y, _, found, _ in subjects
-        if found is not None
+        x if x == y else f"{x} and {y}": replace(work.pair.agreement, label_a=x, label_b=y)
+        for x, y, _, work in subjects
+        if work.pair is not None
     }
 
 
 def _unread(subjects: Sequence[_Subjects]) -> dict[str, Unread]:
     return {
-        x if x == y else f"{x} and {y}": not_read
-        for x, y, *_, not_read in subjects
-        if not_read is not None
+        x if x == y else f"{x} and {y}": work.alone
+        for x, y, _, work in subjects
+        if work.alone is not None
     }
 
 
 def _lines(
-    first: tuple[Run, Point], second: tuple[Run, Point], barrier: str, found: Agreement | None
+    first: tuple[Run, Point], second: tuple[Run, Point], barrier: str, work: SameWork
 ) -> Iterator[Draft]:
     a, b = first[1], second[1]
+    samples = first[0].samples, second[0].samples
     metrics = at.metrics(a, b)
     barrier = barrier or at.not_comparable(*zip(SIDES, (a, b), strict=True))
-    mixed = None
+    mixes: list[Mixed] = []
     if a.kind == "closed" and not barrier:
-        runs = first[0], second[0]
-        of_each = runs[0].loads[a.treatment], runs[1].loads[b.treatment]
-        mixed = Mixed(a, b, of_each, (runs[0].samples, runs[1].samples), None)
-        barrier = "" if mixed.queries else "no query was measured on both sides"
-    used, measured = (mixed.asked, mixed.queries) if mixed and not barrier else (0, None)
+        mixes = lesser.mixes(first, second, work.same)
+        barrier = "" if mixes[0].queries else "no query was measured on both sides"
     for metric in metrics if a.kind == "closed" else reversed(metrics):  # the tail before the rest
-        ratio, p = (None, None) if barrier else _better(a, b, metric, mixed)
+        mixed, ratio, p = lesser.lesser(a, b, metric, mixes) if not barrier else (None, None, None)
         reasons = [barrier]
         if not barrier and ratio is None:
             reasons.append(mixed.unknown(metric, SIDES) if mixed else TOO_FEW)
-        elif not barrier and found is not None and found.differing:
-            differ = f"{found.differing} of {found.queries}"
-            reasons.append(f"over all requests, though {differ} have another total")
-        reasons.append(mixed.left_out if mixed and not barrier else "")
+        elif not barrier and work.other.size and (mixed is None or mixed is mixes[0]):
+            differ = f"{work.other.size} of {work.known}"
+            what = "replies of another size" if work.not_read else "another total"
+            reasons.append(f"over all requests, though {differ} have {what}")
+        elif not barrier and work.other.size:
+            reasons.append(f"over the {work.known - work.other.size} of {work.known} queries that "
+                           "both answer alike")  # fmt: skip
+        reasons.append(mixed.left_out if mixed else "")
         if metric == "answered" and a.kind != "closed":
             reasons.insert(0, _behind(a, b))
-        line = RecordLine(
-            label=_label(a, b),
-            levels={"system": a.system, **a.steps[0].levels},
-            metric="throughput" if metric == "answered" else metric,
-            verdict="not comparable" if barrier else "not resolved",
-            value_a=a.of(metric),
-            value_b=b.of(metric),
-            ratio=ratio,
-            p_value=None,
-            floor=1.0,
-            reason="; ".join(filter(None, reasons)),
-            queries_used=used,
-            queries_measured=measured,
+        doubt, most = work.doubt(), 1.0
+        if ratio is not None and ratio.value > 1 and not doubt and (not mixed or mixed is mixes[0]):
+            most = alike.floor(work, a, b, samples, metric, ratio)
+            doubt = work.made if most > 1 else ""
+        yield (
+            RecordLine(
+                label=_label(a, b),
+                levels={"system": a.system, **a.steps[0].levels},
+                metric="throughput" if metric == "answered" else metric,
+                verdict="not comparable" if barrier else "not resolved",
+                value_a=a.of(metric),
+                value_b=b.of(metric),
+                ratio=ratio,
+                p_value=None,
+                floor=1.0,
+                reason="; ".join(filter(None, reasons)),
+                queries_used=lesser.asked(mixed) if mixed else 0,
+                queries_measured=mixed.queries if mixed else None,
+                answers_doubt=doubt,
+                answers_floor=most if most > 1 else math.inf if doubt else 1.0,
+            ),
+            p,
         )
-        yield line, p
-
-
-def _better(a: Point, b: Point, metric: str, mixed: Mixed | None) -> Ratio:
-    return mixed.better(metric) if mixed is not None else at.better(a, b, metric)
 
 
 def _behind(a: Point, b: Point) -> str:
@@ -414,6 +429,7 @@ def _limits(x: Capacity, y: Capacity, barrier: str, doubt: str) -> RecordLine:
         floor=1.0,
         reason=barrier or f"{interval(x)} and {interval(y)}{overlap}{in_doubt}",
         answers_doubt=doubt,
+        answers_floor=math.inf if doubt else 1.0,
     )
 
 

@@ -67,10 +67,12 @@ def _others(t: TreatmentResult) -> dict[str, object]:
 
 
 def pair(
-    a_name: str, b_name: str, several: Sequence[Comparison], metric: str, at: str = SETTINGS
-) -> str:
+    a_name: str, b_name: str, several: Sequence[Comparison], metric: str, at: str = SETTINGS,
+    part: str = "",
+) -> str:  # fmt: skip
     """How two systems compare at their settings; empty where no comparison is resolved.
 
+    ``part``: over what part of the requests, a clause.
     Of several ratios the range is that of their intervals, of which each is of 95 %.
     """
     resolved = [c for c in several if c.ratio and c.verdict in ("faster", "slower")]
@@ -82,7 +84,7 @@ def pair(
     if 0 < won < len(resolved):
         return (
             f"Between {a_name} and {b_name} it depends: {b_name} is better at {won} and {a_name} "
-            f"at {len(resolved) - won} of {all_of} {at}{rest}{standing.few(resolved)}."
+            f"at {len(resolved) - won} of {all_of} {at}{rest}{standing.few(resolved)}{part}."
         )
     if not won:
         a_name, b_name = b_name, a_name
@@ -90,7 +92,7 @@ def pair(
     where = f"{len(resolved)} of {all_of} " if open_ones else ""
     span = _range([c.ratio for c in resolved if c.ratio])
     how = f"{b_name} {as_good(metric, span, a_name)}"
-    return f"At {where}{at} {how}{rest}{standing.few(resolved)}."
+    return f"At {where}{at} {how}{rest}{standing.few(resolved)}{part}."
 
 
 def as_good(metric: str, span: str, other: str) -> str:
@@ -183,7 +185,10 @@ def _mean(own: Sequence[Comparison]) -> Estimate | None:
     """The geometric mean of ratios, with an interval that holds however much they depend on each
     other: the mean of their ends. None where one has no interval, or other states could make it.
     """
-    sure = all(c.verdict in ("faster", "slower") or c.state_floor <= 1 for c in own)
+    sure = all(
+        c.verdict in ("faster", "slower") or (c.state_floor <= 1 and not c.answers_doubt)
+        for c in own
+    )
     spans = [c.ratio.interval for c in own if c.ratio and c.ratio.interval]
     if not own or not sure or len(spans) < len(own) or min(span.low for span in spans) <= 0:
         return None

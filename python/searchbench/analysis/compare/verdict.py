@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from searchbench.analysis.answer import Rank, Said, in_short, said, sentences
-from searchbench.analysis.compare import builds, failed, pairs, standing, systems, why
+from searchbench.analysis.compare import builds, failed, jobs, pairs, standing, systems, why
 from searchbench.analysis.judgement import (
     Comparison,
     Estimate,
@@ -78,6 +78,7 @@ def decide(
         else:
             found += said([_tally(groups)], Rank.MORE if found else Rank.ANSWER)
         found += said([standing.over_all(own, require)], Rank.DOUBT)
+    found += said([jobs.sentence(own, labels, require)], Rank.DOUBT)
     found += said(_peaks(scales, metric, own, treatments), Rank.ASIDE)
     doubts = [
         failed.sentence(own, labels),

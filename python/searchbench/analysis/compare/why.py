@@ -11,7 +11,7 @@ from searchbench.analysis.compare import pairs, standing
 from searchbench.analysis.judgement import Comparison, Finding, TreatmentResult
 from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.trial.steadiness import slows
-from searchbench.analysis.words import listed, most_frequent
+from searchbench.analysis.words import listed, most_frequent, of_job
 
 # Findings of the machine, by what is to be done.
 REMEDIES = {
@@ -56,8 +56,12 @@ def _trials(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[C
 
 def _agreement(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
     if c.queries_left_out:
-        of = c.queries_left_out + c.queries_used
-        said = f"Answers that agree: {c.queries_left_out} of {of} queries are left out."
+        n, of = c.queries_left_out, c.queries_left_out + c.queries_used
+        if of_job(c.metric):  # of all that it did: other answers are not left out
+            said = f"Answers that agree: afterwards {n} of {of} queries are answered otherwise."
+            yield c.queries_used < standing.MOST * of, said
+            return
+        said = f"Answers that agree: {n} of {of} queries are left out."
         yield not c.queries_used, said
 
 

@@ -149,33 +149,54 @@ def welch_log_ratio(a: Floats, b: Floats) -> tuple[Interval, float] | None:
 class Runs:
     """Runs of one thing against runs of another: ``ratio`` (log), its ``p``, the ``noise``.
 
-    ``noise``: of one run's log value, so its ``variance`` is not that of a ratio.
+    ``noise``: of one run's log value over both sides, so its ``variance`` is not that of a ratio.
+    ``sds``: the standard deviation of either side's; None: it is not known, and ``ratio`` and ``p``
+    suppose that it is that of the other. ``within``: the interval is as wide as what was measured
+    within the runs, and not as runs differ.
     """
 
     ratio: Interval
     p: float
     noise: Noise
+    sds: tuple[float | None, float | None]
+    within: bool
 
 
 def ratio_over_runs(a: Floats, b: Floats, least: float = 0.0) -> Runs | None:
     """Interval of mean(b) − mean(a), logs of whole runs, and its two-sided p.
 
-    Student's two-sample t with one variance for both (Student 1908, Fisher 1925), so that either
-    may be a single run; n_a + n_b − 2 degrees of freedom. ``least``: half the width that the
-    interval has at least, since runs are not surer than what was measured within them. None
-    where nothing was repeated, and where runs do not differ at all: such are copies.
+    Welch's t with the degrees of freedom of Satterthwaite (1946), as either may scatter by more
+    than the other. Where one is a single run, Student's two-sample t with the variance of the other
+    (Student 1908), n − 1 degrees of freedom: whether a run of the other would lie there. ``least``:
+    half the width that the interval has at least, since runs are not surer than what was measured
+    within them. Runs of one side that do not differ at all are copies, and count as one. None where
+    nothing was repeated.
     """
+    if not a.size or not b.size:
+        return None
+    sds = (_sd(a), _sd(b))
+    a, b = (x if sd is not None else x[:1] for x, sd in zip((a, b), sds, strict=True))
     df = a.size + b.size - 2
-    if df < 1 or not a.size or not b.size:
+    if df < 1:
         return None
     variance = sum(float(((x - x.mean()) ** 2).sum()) for x in (a, b)) / df
-    if variance <= 1e-24:
-        return None
-    difference = float(b.mean() - a.mean())
+    difference, method, of_t = float(b.mean() - a.mean()), "t over runs of one side", float(df)
     error = math.sqrt(variance * (1 / a.size + 1 / b.size))
-    half = max(least, student(0.5 + LEVEL / 2, df) * error)
-    interval = Interval(difference - half, difference + half, LEVEL, "t over runs, on logs")
-    return Runs(interval, student_tails(abs(difference) / error, df), Noise(variance, df))
+    if sds[0] is not None and sds[1] is not None:
+        va, vb = sds[0] ** 2 / a.size, sds[1] ** 2 / b.size
+        of_t = (va + vb) ** 2 / (va**2 / (a.size - 1) + vb**2 / (b.size - 1))
+        error, method = math.sqrt(va + vb), "Welch's t over runs"
+    half = student(0.5 + LEVEL / 2, of_t) * error
+    wide = max(least, half)
+    interval = Interval(difference - wide, difference + wide, LEVEL, f"{method}, on logs")
+    p = student_tails(abs(difference) / error, of_t)
+    return Runs(interval, p, Noise(variance, df), sds, within=least > 1.001 * half)
+
+
+def _sd(x: Floats) -> float | None:
+    """The standard deviation of runs; None of a single one, and of copies of one."""
+    sd = float(x.std(ddof=1)) if x.size > 1 else 0.0
+    return sd if sd > 1e-12 else None
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -99,9 +99,9 @@ def sentences(
         counts = listed([counted(p.x) for p in few])
         said.append(f"At {counts} too few requests were answered to be compared.")
     if first is found.last:
+        more = ", so it may sustain more" if first.errors <= at.ERRORS else ""
         said.append(
-            "That is the last usable step, so it may sustain more: nothing is known beyond "
-            f"{counted(first.x)}."
+            f"That is the last usable step{more}: nothing is known beyond {counted(first.x)}."
         )
     falling = [
         (p, ratio)

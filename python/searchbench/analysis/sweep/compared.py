@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from searchbench.analysis.agreement.agreement import Pair
-from searchbench.analysis.compare import builds, failed, pairs, standing, state
+from searchbench.analysis.compare import builds, failed, otherwise, pairs, standing, state
+from searchbench.analysis.compare.same_work import SameWork
 from searchbench.analysis.judgement import Comparison, TreatmentResult
 from searchbench.analysis.stats import intervals, within
+from searchbench.analysis.sweep import alike, scatter
 from searchbench.analysis.sweep import points as at
-from searchbench.analysis.sweep import scatter
 from searchbench.analysis.sweep.mixed import MAY_DIFFER, NONE_ON_BOTH, TOO_FEW, Mixed, one_list
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.trial.measured import Samples
@@ -27,14 +27,14 @@ from searchbench.record.trial import Load
 class Evidence:
     """What comparisons rest on besides the points.
 
-    ``pair``: how two subjects agree; None where their replies were not read. ``built``: as
-    ``builds.of`` has it. ``started``: the treatments whose system each block started anew.
+    ``work``: whether two subjects answer the same, in this order. ``built``: as ``builds.of`` has
+    it. ``started``: the treatments whose system each block started anew.
     """
 
     by_id: Mapping[str, TreatmentResult]
     loads: Mapping[str, Load]
     samples: Samples
-    pair: Callable[[str, str], Pair | None]
+    work: Callable[[str, str], SameWork]
     built: builds.Builds
     started: frozenset[str] = frozenset()
 
@@ -42,7 +42,7 @@ class Evidence:
 def comparisons(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> tuple[Comparison, ...]:
     """All of them, corrected together; the ratio is of the second subject over the first.
 
-    ``found``: points as ``driven`` has them; none is compared where one gave other answers. At
+    ``found``: points as ``tried`` has them; none is compared where one gave other answers. At
     rates that one does not keep up with, what is answered counts.
     """
     met = [
@@ -55,9 +55,10 @@ def comparisons(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> tup
     once = [pair for pair in met if _built_once(*pair, evidence.built)]
     together = len({(a.subject, b.subject) for a, b in once})
     drafts = [
-        _Draft(a, b, metric, mixed, *_draft(a, b, metric, evidence, mixed))
+        _Draft(a, b, metric, mixed, work, *_draft(a, b, metric, evidence, mixed, work))
         for a, b in met
-        for mixed in (_mixed(a, b, evidence),)
+        for work in (_work(a, b, evidence),)
+        for mixed in (_mixed(a, b, evidence, work),)
         for metric in at.metrics(a, b)
     ]
     sure = [
@@ -66,7 +67,11 @@ def comparisons(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> tup
     ]
     adjusted = intervals.holm([c.p_value for c in sure])
     return tuple(
-        _decide(replace(c, p_value=p), d.state, failed.against(c, evidence.by_id, evidence.loads))
+        _decide(
+            _answering(d, replace(c, p_value=p), evidence),
+            d.state,
+            failed.against(c, evidence.by_id, evidence.loads),
+        )
         for d, c, p in zip(drafts, sure, adjusted, strict=True)
     )
 
@@ -79,6 +84,7 @@ class _Draft:
     b: Point
     metric: str
     mixed: Mixed | None
+    work: SameWork
     compared: Comparison
     state: str
 
@@ -153,8 +159,32 @@ def _built_once(a: Point, b: Point, built: builds.Builds) -> bool:
     return builds.once(a.treatment, b.treatment, built)
 
 
+def _work(a: Point, b: Point, evidence: Evidence) -> SameWork:
+    """Whether both answer the same, at this load."""
+    if any(map(at.failed, (*a.steps, *b.steps))):
+        return SameWork()  # it has no replies
+    both = evidence.samples, evidence.samples
+    return alike.at_load(evidence.work(a.subject, b.subject), a, b, both, (a.subject, b.subject))
+
+
+def _answering(d: _Draft, c: Comparison, evidence: Evidence) -> Comparison:
+    """The comparison with the reason why it may be of other answers, if one is in front by it.
+
+    Over a mix of what both answer alike, as far as replies were read, nothing else counts.
+    """
+    if c.ratio is None or c.verdict != "not resolved":
+        return c
+    read_mix = d.mixed is not None and d.work.pair is not None
+    doubt = "" if read_mix else d.work.doubt((d.a.subject, d.b.subject))
+    if not doubt and d.mixed is None:
+        both = evidence.samples, evidence.samples
+        if otherwise.least(c.ratio) <= alike.floor(d.work, d.a, d.b, both, d.metric, c.ratio) > 1:
+            doubt = d.work.made
+    return replace(c, answers_doubt=doubt)
+
+
 def _draft(
-    a: Point, b: Point, metric: str, evidence: Evidence, mixed: Mixed | None
+    a: Point, b: Point, metric: str, evidence: Evidence, mixed: Mixed | None, work: SameWork
 ) -> tuple[Comparison, str]:
     """With what the states of both could make, in words; empty: nothing. ``mixed``: None where they
     are compared over all requests.
@@ -163,19 +193,19 @@ def _draft(
     of = [evidence.by_id[p.treatment] for p in (a, b)]
     shares = [(t.label, failed.share(t)) for t in of]
     labelled = [(t.label, point) for t, point in zip(of, (a, b), strict=True)]
-    pair, distinct = evidence.pair(a.subject, b.subject), 0
+    pair, distinct = work.pair, 0
     draft = Comparison(
         a.treatment, b.treatment, named, "not resolved", None, None, 1.0, distinct, 0,
-        failed=(shares[0][1], shares[1][1]),
+        failed=(shares[0][1], shares[1][1]), not_read=work.not_read,
     )  # fmt: skip
     if why := at.not_comparable(*labelled):
+        return replace(draft, verdict="not comparable", reason=why), ""
+    why = work.apart((a.subject, b.subject))
+    if why and pair is None:
         return replace(draft, verdict="not comparable", reason=why), ""
     reasons = []
     if pair is not None:
         agree, distinct = pair.agreement.agreeing, pair.agreement.queries
-        why = pairs.all_empty(pair)
-        if distinct and not agree:
-            why = f"on none of {distinct} requests do both return the same total"
         used = agree if why or mixed is not None else distinct
         draft = replace(
             draft, queries_used=used, queries_left_out=distinct - used,
@@ -188,7 +218,7 @@ def _draft(
                 f"over all requests, though {distinct - agree} of {distinct} have another total"
             )
     if mixed is not None:
-        draft = _counted(draft, mixed, read=pair is not None)
+        draft = _counted(draft, mixed, work)
     elif pair is not None:
         measured = pairs.fewest_on_both(of[0], of[1], evidence.samples, pair)
         draft = replace(draft, queries_measured=measured)
@@ -214,24 +244,34 @@ def _draft(
     return draft, known.said
 
 
-def _mixed(a: Point, b: Point, evidence: Evidence) -> Mixed | None:
+def _mixed(a: Point, b: Point, evidence: Evidence, work: SameWork) -> Mixed | None:
     """Both over one mix of requests; None where they are compared over all.
 
     Clients of a rate or a log ask the same whoever answers.
     """
-    of, pair = (evidence.samples, evidence.samples), evidence.pair(a.subject, b.subject)
-    if a.kind != "closed" or (pair is None and not one_list(a, b, of)):
+    if any(map(at.failed, (*a.steps, *b.steps))):
+        return None  # no samples
+    of = evidence.samples, evidence.samples
+    if a.kind != "closed" or (work.pair is None and not one_list(a, b, of)):
         return None
-    loads = evidence.loads[a.treatment], evidence.loads[b.treatment]
-    return Mixed(a, b, loads, of, pair.agreeing if pair is not None else None)
+    same = work.same
+    if work.pair is None and same is not None and not same.size:
+        same = None  # of what all is doubted the ratio is shown all the same
+    return Mixed(a, b, (evidence.loads[a.treatment], evidence.loads[b.treatment]), of, same)
 
 
-def _counted(draft: Comparison, mixed: Mixed, *, read: bool) -> Comparison:
-    """With the number of requests measured on both sides; of answers that were not ``read`` only
+def _counted(draft: Comparison, mixed: Mixed, work: SameWork) -> Comparison:
+    """With the number of requests measured on both sides; of answers that were not read only
     if they are few, as most of them agree in nothing that is known.
     """
-    if read:
+    if work.pair is not None:
         return replace(draft, queries_measured=mixed.queries)
+    same = work.same
+    if same is not None and 0 < same.size < work.known:
+        return replace(
+            draft, queries_used=same.size, queries_left_out=work.other.size,
+            queries_measured=mixed.queries,
+        )  # fmt: skip
     found = replace(draft, queries_used=mixed.asked, queries_measured=mixed.queries)
     return found if standing.few([found]) else draft
 
@@ -247,6 +287,8 @@ def _decide(c: Comparison, of_state: str, of_failed: str) -> Comparison:
     elif c.p_value >= intervals.ALPHA or not within.resolved(c.ratio):
         against.append("the difference may be chance, after correcting for all comparisons")
     against += pairs.within_floors(c, of_state, of_failed)
+    if c.answers_doubt:
+        against.append(c.answers_doubt)
     if against:
         return replace(c, reason="; ".join(part for part in (c.reason, *against) if part))
     return replace(c, verdict="faster" if c.ratio.value > 1 else "slower")

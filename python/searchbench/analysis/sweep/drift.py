@@ -104,9 +104,10 @@ def hidden(own: Sequence[Point], order: Mapping[str, int], *, anew: bool = False
 def _speeds(point: Point) -> dict[int, Estimate]:
     """By block, what grows with the speed of the server at this load, in 1/s.
 
-    Of a rate that is kept up with, that is no throughput: it is one over the median response.
+    Of a rate at which it does not fall behind, that is no throughput: it is one over the median
+    response.
     """
-    if point.kind == "closed" or point.keeps_up is False:
+    if point.kind == "closed" or point.falls_behind:
         return point.values("answered")
     return {block: intervals.inverse(e) for block, e in point.values("response_p50").items()}
 

@@ -47,7 +47,7 @@ class Mixed:
         samples: tuple[Samples, Samples],
         agreeing: NDArray[np.int64] | None,
     ) -> None:
-        self._points = a, b
+        self._points, self.counted = (a, b), agreeing
         mine, other = ({s.block: s for s in p.steps} for p in (a, b))
         both = sorted(mine.keys() & other.keys())
         steps = {k: (mine[k], other[k]) for k in both} or {0: (a.steps[0], b.steps[0])}

@@ -14,11 +14,12 @@ from typing import Literal
 from searchbench.analysis.compare import state
 from searchbench.analysis.judgement import Estimate, Interval, Step, TreatmentResult
 from searchbench.analysis.stats import intervals, within
+from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
 from searchbench.analysis.trial.served import UNSERVED
 from searchbench.analysis.trial.silence import KIND as STALLS
 
-ERRORS = 0.01
+ERRORS = throughput.FAILED
 CHANGED = "gave other answers under load than when asked alone"
 UNKNOWN = state.of_trials(())
 Kind = Literal["closed", "open", "replay"]
@@ -51,6 +52,11 @@ class Point:
         if False in each:
             return False
         return True if all(each) else None
+
+    @property
+    def falls_behind(self) -> bool:
+        """Whether requests waited longer and longer in one of its steps."""
+        return any(s.falls_behind for s in self.steps)
 
     @property
     def errors(self) -> float:
@@ -122,6 +128,11 @@ def stalled(point: Point) -> bool:
     return any(f.kind == STALLS for s in point.steps for f in s.findings)
 
 
+def failed(step: Step) -> bool:
+    """Not driven to its end."""
+    return step.status == "failed"
+
+
 def by_server(step: Step) -> bool:
     """Void by the server's own doing, and not by the client's or the machine's."""
     return otherwise(step) or ended(step) or unserved(step)
@@ -157,7 +168,21 @@ def points(
 
 def driven(steps: Sequence[Step], treatments: Sequence[TreatmentResult] = ()) -> Points:
     """``points``, and where a subject only has steps at a load that the server made void, these."""
-    found, others = points(steps, treatments), points(steps, treatments, by_server)
+    return _with(by_server, steps, treatments)
+
+
+def tried(steps: Sequence[Step], treatments: Sequence[TreatmentResult] = ()) -> Points:
+    """``driven``, and where a subject has no such steps at a load but some that failed, these: what
+    it sustains there is not known, and what it did at lower loads does not tell.
+    """
+    return _with(lambda step: by_server(step) or failed(step), steps, treatments)
+
+
+def _with(
+    more: Callable[[Step], bool], steps: Sequence[Step], treatments: Sequence[TreatmentResult]
+) -> Points:
+    """``points``, and at loads where a subject has none, those of ``more`` steps."""
+    found, others = points(steps, treatments), points(steps, treatments, more)
     return {
         subject: sorted(
             {(p.kind, p.x): p for p in (*others[subject], *own)}.values(),
@@ -174,18 +199,27 @@ def all_otherwise(steps: Sequence[Step]) -> set[str]:
 
 
 def not_comparable(*sides: tuple[str, Point]) -> str:
-    """Which of them, by name, have only steps that the server made void, and how; empty: none."""
+    """Which of them, by name, have no step that counts by the server's doing, and how; empty: none.
+
+    Nor does one that failed.
+    """
     whys = (
         (otherwise, CHANGED),
         (ended, "ended within the step"),
         (unserved, "left clients without an answer"),
+        (failed, "failed before the end of the step"),
     )
     said = [
         f"{' and '.join(names)} {why}"
         for made, why in whys
-        if (names := [name for name, point in sides if all(map(made, point.steps))])
+        if (names := [name for name, point in sides if _spoilt(point, made)])
     ]
     return "; ".join(said)
+
+
+def _spoilt(point: Point, made: Callable[[Step], bool]) -> bool:
+    """Whether none of its steps counts, and ``made`` is why of one or more."""
+    return not any(map(valid, point.steps)) and any(map(made, point.steps))
 
 
 def against(a: Point, b: Point, metric: str) -> tuple[Estimate | None, float | None]:
@@ -236,12 +270,16 @@ def resolved(a: Point, b: Point, ratio: Estimate | None, metric: str) -> bool:
 
 
 def metrics(a: Point, b: Point) -> tuple[str, ...]:
-    """What two points are compared by: latencies of a growing queue are as long as one waits."""
+    """What two points are compared by: latencies of a growing queue are as long as one waits.
+
+    A rate that is not kept up with for what failed is compared by what was answered too.
+    """
     if a.kind == "closed":
         return ("answered", "response_p50", "response_p99")
-    if a.keeps_up is False or b.keeps_up is False:
+    if a.falls_behind or b.falls_behind:
         return ("answered",)
-    return ("response_p50", "response_p99")
+    latencies = ("response_p50", "response_p99")
+    return ("answered", *latencies) if False in (a.keeps_up, b.keeps_up) else latencies
 
 
 def wider(outer: Interval, inner: Interval) -> Interval:

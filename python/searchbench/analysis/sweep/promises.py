@@ -6,7 +6,8 @@ alone decide.
 
 Replies that are other answers than those asked for came in time and would count as good. So the
 share that they may have by the sampled ones (the exact upper limit) counts as failed too before a
-promise is called kept; where none was seen, nothing is added.
+promise is called kept; where none was seen, nothing is added. Of replies that were not read, their
+sizes are all that is known: where these are others under load, no promise is called kept.
 """
 
 from __future__ import annotations
@@ -38,16 +39,25 @@ _UNITS = {"closed": "clients", "open": "requests per second", "replay": "times t
 
 
 def of_step(
-    texts: Sequence[str], trial: Trial, trace: Trace, void: str, others: Others = (0, 0)
+    texts: Sequence[str],
+    trial: Trial,
+    trace: Trace,
+    void: str,
+    others: Others = (0, 0),
+    sizes: str = "",
 ) -> tuple[Promised, ...]:
     """Every promise against the window of one trial. ``void``: why it cannot be believed.
 
     ``others``: of the replies sampled under load those that are other answers, and how many.
+    ``sizes``: of replies that were not read, how many had another size than alone; empty: not more
+    than may be.
     """
-    return tuple(_promised(text, trial, trace, void, others) for text in texts)
+    return tuple(_promised(text, trial, trace, void, others, sizes) for text in texts)
 
 
-def _promised(text: str, trial: Trial, trace: Trace, void: str, others: Others) -> Promised:
+def _promised(
+    text: str, trial: Trial, trace: Trace, void: str, others: Others, sizes: str
+) -> Promised:
     if void:
         return Promised(text, "cannot tell", f"the step is void ({void})")
     whole = judge((), _resolved(None, trial, trace))
@@ -68,6 +78,12 @@ def _promised(text: str, trial: Trial, trace: Trace, void: str, others: Others) 
         failing = [c for c, judged in parts if judged.kept[0].high + most >= c.allowed]
         found, why = _with_others(why, failing, others, most)
         by_others = bool(failing)
+    if found == "kept" and sizes:
+        found, by_others = "cannot tell", True
+        why = (
+            f"{sizes} had another size under load than when asked alone, so they may be other "
+            "answers, and if these count as failed, it may be broken"
+        )
     condition = worst.condition
     return Promised(text, found, why, condition.text, share, condition.allowed, by_others)
 
@@ -97,7 +113,7 @@ def _weighed(worst: Kept, whole: Judged, *, closed: bool) -> tuple[PromiseVerdic
     if worst.verdict == "fails":
         return "broken", said
     if not closed and whole.achieved < throughput.KEEPS_UP:
-        behind = f"{100 * whole.achieved:.3g} % of what was offered was answered in time"
+        behind = f"{100 * whole.achieved:.3g} % of what was offered got a reply in time"
         if whole.achieved_high < throughput.KEEPS_UP:
             return "broken", f"{behind}, and a promise asks for 99 %"
         return "cannot tell", f"{behind}, which may be chance; a longer window would show it"

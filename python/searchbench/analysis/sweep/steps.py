@@ -22,7 +22,7 @@ from searchbench.analysis.sweep import promises
 from searchbench.analysis.trial import machine, serving, steadiness, throughput
 from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
 from searchbench.analysis.trial.measured import NEVER, Trace
-from searchbench.analysis.trial.replies import REDIRECTS
+from searchbench.analysis.trial.replies import REDIRECTS, SIZES
 from searchbench.analysis.trial.validity import GROWTH, gravest_first
 from searchbench.record import Record, Trial
 
@@ -101,7 +101,7 @@ def step_of(
     due = trace.due[inside]
     good = inside & (trace.outcome == 0) & (trace.done >= 0) & (trace.sent >= 0)
     n = int(due.size)
-    achieved = None if closed else _achieved(trace)
+    found = None if closed else throughput.achieved(trace)
     backlog = None if closed else _backlog(trace, connect, inside)
     response_growth = throughput.slope(trace.due[good], trace.done[good] - trace.due[good], window)
     heading = _heading(trial, subject)
@@ -112,7 +112,10 @@ def step_of(
     unsent = throughput.unsent(trial, trace)
     died = any(f.kind in ENDED for f in bad)
     if died:
-        achieved = None
+        found = None
+    achieved = _achieved(found) if found is not None else None
+    error_share = within.share(trace.outcome[inside] != 0, due, window)
+    behind = _falls_behind(unsent, found, response_growth) if found is not None else None
     judging = record.plan.judging
     texts = judging.promises if judging.measure == "sweep" else ()
     void = ", ".join(dict.fromkeys(f.kind for f in bad))
@@ -120,18 +123,19 @@ def step_of(
         **heading,
         status="void" if bad else "valid",
         reason="; ".join(f"{f.kind}: {f.number}" for f in bad),
-        promises=promises.of_step(texts, trial, trace, void, others),
+        promises=promises.of_step(texts, trial, trace, void, others, _of_other_size(findings)),
         window_s=trace.window_s,
         clients=_clients(trial, trace, connection),
         clients_by_littles_law=share * asked if share is not None and asked else None,
         littles_law_share=share,
         requests=n,
         outcomes=dict(counts),
-        error_share=within.share(trace.outcome[inside] != 0, due, window),
+        error_share=error_share,
         offered=throughput.offered(trace),
         answered=None if died else throughput.answered(trace),
         achieved=achieved,
-        keeps_up=_keeps_up(unsent, achieved, response_growth, n) if achieved else None,
+        falls_behind=behind,
+        keeps_up=_keeps_up(behind, achieved, error_share) if achieved else None,
         service=within.quantiles((trace.done - trace.sent)[good], trace.due[good], window),
         response=within.quantiles((trace.done - trace.due)[good], trace.due[good], window),
         connect=_opened(trace, connect, inside),
@@ -145,6 +149,11 @@ def step_of(
         worst_minute=_worst_minute(trace, good),
         findings=tuple(findings),
     )
+
+
+def _of_other_size(findings: Sequence[Finding]) -> str:
+    """How many replies had another size under load than alone; empty: not more than may be."""
+    return next((f.number.partition(", typically")[0] for f in findings if f.kind == SIZES), "")
 
 
 def asked_before(record: Record, subjects: Mapping[str, str]) -> dict[str, Queries]:
@@ -223,22 +232,30 @@ def _clients(trial: Trial, trace: Trace, connection: NDArray[np.uint16]) -> int:
     return int(np.unique(connection[under_way & (trace.free >= 0)]).size)
 
 
-def _achieved(trace: Trace) -> Estimate | None:
-    found = throughput.achieved(trace)
-    if found is None:
-        return None
-    return Estimate(found.share, "share", found.requests, found.of_this_window())
+def _achieved(found: throughput.Achieved) -> Estimate:
+    """The share that was answered well. How many requests of this window failed is no chance."""
+    span, failed = found.of_this_window(), found.share - found.well
+    low, high = max(0.0, span.low - failed), max(0.0, span.high - failed)
+    return Estimate(found.well, "share", found.requests, replace(span, low=low, high=high))
 
 
-def _keeps_up(unsent: int, achieved: Estimate, growth: float | None, requests: int) -> bool | None:
-    span = achieved.interval
-    low, high = (span.low, span.high) if span is not None else (0.0, 1.0)
-    kept = achieved.value >= throughput.KEEPS_UP
+def _falls_behind(unsent: int, found: throughput.Achieved, growth: float | None) -> bool | None:
+    """Whether requests waited longer and longer for a reply of any kind; None: not clear."""
+    span, kept = found.of_this_window(), found.share >= throughput.KEEPS_UP
     # Too few requests for a trend: the share alone has to be sure.
-    grows = low < throughput.KEEPS_UP if growth is None else growth > GROWTH
-    if unsent or high < throughput.KEEPS_UP or (not kept and growth is not None and grows):
+    grows = span.low < throughput.KEEPS_UP if growth is None else growth > GROWTH
+    if unsent or span.high < throughput.KEEPS_UP or (not kept and growth is not None and grows):
+        return True
+    return False if kept and not grows else None
+
+
+def _keeps_up(behind: bool | None, achieved: Estimate, error_share: Estimate | None) -> bool | None:
+    """Whether the rate was answered: neither fell it behind, nor did more than 1 % fail."""
+    failed = error_share is not None and error_share.value > throughput.FAILED
+    most = achieved.interval.high if achieved.interval is not None else 1.0
+    if behind or failed or most < throughput.KEEPS_UP:
         return False
-    return True if kept and not grows and requests else None
+    return True if behind is False and achieved.value >= throughput.KEEPS_UP else None
 
 
 def _backlog(trace: Trace, connect: Ints, inside: NDArray[np.bool_]) -> Ints:

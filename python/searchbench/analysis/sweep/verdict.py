@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from searchbench.analysis import first_look
 from searchbench.analysis.answer import Rank, Said, in_short, said, sentences
 from searchbench.analysis.compare import standing, systems
-from searchbench.analysis.judgement import Agreement, Estimate, Judgement, Step, Verdict
+from searchbench.analysis.judgement import Estimate, Judgement, Step, Verdict
 from searchbench.analysis.sweep import drift, promises
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep import words as say
@@ -34,8 +35,8 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
     steps, usable = judged.steps, at.points(judged.steps, judged.treatments)
     names = dict.fromkeys(subjects[t.treatment] for t in judged.treatments)
     found = {name: usable[name] for name in names if name in usable}
-    agreeing = agreeing_of(judged.agreement, subjects)
-    every = at.driven(steps, judged.treatments)
+    agreeing = agreeing_of([*names], evidence)
+    every = at.tried(steps, judged.treatments)
     driven = {name: every[name] for name in names if name in every}
     compared = comparisons(driven, evidence)
     if judged.first_look:
@@ -65,7 +66,9 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
         *(
             [
                 *said(
-                    say.of_points(name, own, drifts[name] is not None, hidden[name]),
+                    say.so_far(name, own)
+                    if judged.first_look
+                    else say.of_points(name, own, drifts[name] is not None, hidden[name]),
                     alone,
                     Rank.MORE,
                 )
@@ -103,10 +106,14 @@ def worded(parts: Sequence[Sequence[Said]], void: str, after: int = 0) -> Verdic
     return Verdict(decision, False, None, headline=headline, points=points)
 
 
-def agreeing_of(agreed: Sequence[Agreement], subjects: Mapping[str, str]) -> Agreeing:
-    """By two subjects, in either order: how many requests both answer the same, and of how many."""
-    found = {(subjects[a.a], subjects[a.b]): (a.agreeing, a.queries) for a in agreed}
-    return {(b, a): same for (a, b), same in found.items()} | found
+def agreeing_of(names: Sequence[str], evidence: Evidence) -> Agreeing:
+    """By two subjects: how many requests both answer the same, and of how many."""
+    pairs = {two: evidence.work(*two).pair for two in combinations(names, 2)}
+    return {
+        two: (pair.agreement.agreeing, pair.agreement.queries)
+        for two, pair in pairs.items()
+        if pair is not None
+    }
 
 
 def void_of(steps: Sequence[Step], *, left_out: Collection[str] | None = None) -> str:

@@ -61,6 +61,17 @@ def of_points(
     return say[kind](name, own) + connections(own) + _not_steady(name, own) + _errors(name, own)
 
 
+def so_far(name: str, own: Sequence[Point]) -> list[str]:
+    """The figures of a first look at one subject, from which nothing follows."""
+    found = [(p, e) for p in own if (e := p.of("answered")) is not None and e.value]
+    said = []
+    if found:
+        rates = listed([digits(e.value) for _, e in found])
+        loads = _loads([p for p, _ in found])
+        said = [f"So far, {name} answered {rates} queries per second at {loads}."]
+    return said + connections(own) + _errors(name, own)
+
+
 def connections(own: Sequence[Point]) -> list[str]:
     """At which loads all connections were busy, so that these are or may be the limit."""
     busy = [(p, [f for s in p.steps for f in s.findings if f.kind == pool.KIND]) for p in own]
@@ -160,16 +171,13 @@ def _rates(name: str, own: Sequence[Point]) -> list[str]:
         )
     if over:
         worst = over[0]
-        answered = worst.of("answered")
-        per_s = f", {amount(answered)}" if answered else ""
-        grew = max((s.response_growth or 0.0 for s in worst.steps), default=0.0)
-        queue = f", and waits grew by {digits(grew * 1e3)} ms each second" if grew > 0.001 else ""
         said.append(
             f"{name} does not keep up with {digits(worst.x)} requests per second: "
-            f"{_achieved(worst)} of the load was answered in time{per_s}{queue}."
+            f"{_why_not(worst)}."
         )
         if not kept:
-            said.append(f"What {name} sustains is not known: drive lower rates.")
+            mend = "" if worst.falls_behind else "mend what fails, or "
+            said.append(f"What {name} sustains is not known: {mend}drive lower rates.")
     elif kept and kept[-1] is own[-1]:
         said.append(
             f"That is the highest rate of a usable step, so {name} may sustain more: drive higher "
@@ -182,6 +190,17 @@ def _rates(name: str, own: Sequence[Point]) -> list[str]:
             "up: drive longer."
         )
     return said
+
+
+def _why_not(point: Point) -> str:
+    """Why a rate is not kept up with, a clause: it fell behind, or too many requests failed."""
+    if not point.falls_behind and point.errors > at.ERRORS:
+        return f"it did not fall behind, but {percent(point.errors)} of the requests failed"
+    answered = point.of("answered")
+    per_s = f", {amount(answered)}" if answered else ""
+    grew = max((s.response_growth or 0.0 for s in point.steps), default=0.0)
+    queue = f", and waits grew by {digits(grew * 1e3)} ms each second" if grew > 0.001 else ""
+    return f"{_achieved(point)} of the load was answered in time{per_s}{queue}"
 
 
 def _replay(name: str, own: Sequence[Point]) -> list[str]:
@@ -265,11 +284,29 @@ def of_subjects(
         differing = sum(agree < of for agree, of in (agreeing.get(p, (0, 0)) for p in by_pair))
         if differing:
             said.append(f"In {differing} of {len(by_pair)} pairs the two return different totals.")
+        doubts = {
+            pair: c.answers_doubt
+            for pair, several in by_pair.items()
+            for c in several
+            if c.answers_doubt and _apart(c)
+        }
+        if doubts:
+            (a, b), why = next(iter(doubts.items()))
+            said.append(
+                f"In {len(doubts)} of {len(by_pair)} pairs whoever is in front only leads: of {a} "
+                f"and {b}, {why}."
+            )
+        not_read = sum(any(c.not_read for c in several) for several in by_pair.values())
+        if not_read:
+            said.append(
+                f"In {not_read} of {len(by_pair)} pairs the replies were not read, so whether both "
+                "answer the same is not known."
+            )
         return said or ["Which of them sustains most is not resolved."]
     for (a, b), several in by_pair.items():
         said += _pair(a, b, several)
         agree, of = agreeing.get((a, b), (0, 0))
-        if of and agree < of:
+        if 0 < agree < of or (of and not agree and not several):
             said.append(disagreement(a, b, agree, of))
     return said
 
@@ -338,13 +375,13 @@ def in_the_way(compared: Sequence[Comparison], labels: Mapping[str, str]) -> lis
         f"{words(c.metric)}; which is better is not resolved: {c.reason}. Drive each several times "
         "(--repeat 5), or more loads."
         for c in compared
-        if c.p_value is None and scatter.NOT_KNOWN in c.reason and _apart(c)
+        if c.p_value is None and scatter.NOT_KNOWN in c.reason and _apart(c) and not c.answers_doubt
     ]
     said += [
         f"{labels[c.b]} against {labels[c.a]} by {words(c.metric)} is not resolved: {c.reason}."
         + (f" {state.REMEDIES[c.state]}" if c.state not in ("steady", "not steady", "") else "")
         for c in compared
-        if c.verdict == "not resolved" and (c.p_value or 1.0) < ALPHA
+        if c.verdict == "not resolved" and (c.p_value or 1.0) < ALPHA and not c.answers_doubt
     ]
     more = len(said) - FEW
     return said[:FEW] + ([f"The same holds for {more} more."] if more > 0 else [])
@@ -361,12 +398,28 @@ def _pair(a: str, b: str, several: Sequence[Comparison]) -> list[str]:
     if all(c.verdict == "not comparable" for c in several):
         return [f"{a} and {b} are not comparable: {several[0].reason}."]
     return [
-        systems.pair(a, b, own, metric, EQUAL_LOADS)
+        systems.pair(a, b, own, metric, EQUAL_LOADS, standing.part(own))
+        or _leads(a, b, own, metric)
         or f"By {words(metric)}, which of {a} and {b} is better is not resolved at "
         + (f"any of {len(own)} equal loads." if len(own) > 1 else "their one equal load.")
         for metric in METRICS
         if (own := _of(several, metric))
     ]
+
+
+def _leads(a: str, b: str, own: Sequence[Comparison], metric: str) -> str:
+    """That one of the two is in front, perhaps by other answers; empty: that is no matter."""
+    ahead = [c for c in own if c.answers_doubt and c.ratio is not None and _apart(c)]
+    won = sum(c.ratio.value > 1 for c in ahead if c.ratio is not None)
+    if not ahead or 0 < won < len(ahead):
+        return ""
+    why = list(dict.fromkeys(c.answers_doubt for c in ahead))
+    first, second = (b, a) if won else (a, b)
+    n, of = len(ahead), len(own)
+    where = f"{n} of {of} {EQUAL_LOADS}" if of > 1 else "their one equal load"
+    return (
+        f"By {words(metric)}, {first} leads {second} at {where}, which is not resolved: {why[0]}."
+    )
 
 
 def _of(own: Sequence[Comparison], metric: str) -> list[Comparison]:

@@ -2,7 +2,8 @@
 
 Each trial is looked at by itself, over its measured window, and the treatment has what most of its
 trials have. A part is named only if its own figure says so; where none does, none is named, and
-where the figures are not on record it is unknown.
+where the figures are not on record it is unknown. What other processes of the machine did is not
+the server's: cores are idle only if nobody used them, and a disk holds back who reads from it.
 
 Two laws carry it. Utilisation: a part that was busy all the time limits the rate. Little's law:
 the mean number of requests that a part holds is the rate times the time that each spends there. So
@@ -27,6 +28,8 @@ from searchbench.record.trial import DeviceTotals, ServerTotals
 BUSY = 0.90  # of the time: no more is to be had
 MOST = 0.50  # of the service time
 IDLE = 0.70  # of the server's cores: below, something else than the processor keeps them waiting
+OWN = 0.50  # of what a disk moved: from here on it was busy for the server
+PAGE_BYTES = 4096
 _GENERATOR = ("client saturated", "client starved", "generator lag")
 _ON_OTHERS = (
     "loop",
@@ -57,11 +60,17 @@ def of_trial(trial: Trial, trace: Trace, findings: Sequence[str]) -> Seen:
 
 
 def of_span(
-    trial: Trial, server: ServerTotals, devices: Sequence[DeviceTotals], seconds: float
+    trial: Trial,
+    server: ServerTotals,
+    devices: Sequence[DeviceTotals],
+    seconds: float,
+    *,
+    own: bool = False,
 ) -> Seen:
     """What held a job back, which is one thing that the server does at its own pace.
 
-    ``devices``: within the time of the job, where its own are known, else all of the machine.
+    ``devices``: within the time of the job; ``own``: they are the system's alone, else they are all
+    of the machine.
     """
     cores = len(trial.service.cpus) or trial.host_window.cores or 0
     if server.cpu_s is None or not cores or seconds <= 0:
@@ -72,18 +81,27 @@ def of_span(
         return Seen("processor", of)
     if (limited := _limited(trial, devices, seconds)) is not None:
         return Seen("disk", limited[1])
-    worst = max(devices, key=lambda d: d.busy_s, default=None)
+    worst, aside, part = (
+        max(devices, key=lambda d: d.busy_s, default=None),
+        "",
+        1.0 if own else None,
+    )
     if worst is not None and worst.busy_s >= BUSY * seconds:
-        share = percent(min(1.0, worst.busy_s / seconds))
-        rate = (worst.written_bytes + worst.read_bytes) / seconds / 1e6
-        return Seen("disk", f"{worst.name} was busy {share} of the time, at {rate:,.1f} MB/s")
+        moved = worst.written_bytes + worst.read_bytes
+        aside = f"{_busy(worst, seconds)}, at {moved / seconds / 1e6:,.1f} MB/s"
+        if not own and None not in (server.read_bytes, server.write_bytes):
+            part = _part((server.read_bytes or 0.0) + (server.write_bytes or 0.0), moved)
+        if part is not None and part >= OWN:
+            return Seen("disk", f"{aside}{_of_server(part)}")
     share_of_one = server.busiest_thread_share
     if share_of_one is not None and share_of_one >= BUSY:
         return Seen("one thread", f"{server.busiest_thread} ran {percent(share_of_one)} of the "
                     f"time, the server used {of}")  # fmt: skip
     if server.cpu_s / seconds >= BUSY:
         return Seen("one thread", f"the server used {server.cpu_s / seconds:.2f} cores of {cores}")
-    return Seen("none", f"the server used {of}")
+    if aside and part is None:
+        return Seen("unknown", f"{aside}; {_NOT_KNOWN}")
+    return Seen("none", f"the server used {of}{f'; {aside}{_of_server(part)}' if aside else ''}")
 
 
 def of_treatment(trials: Sequence[tuple[TrialResult, Seen]]) -> Bottleneck | None:
@@ -117,15 +135,75 @@ def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) ->
         yield Seen("processor", of)
     yield from _shares(trial)
     inside = _in_service(trace, seconds)
-    if (disk := _disk(trial, seconds, inside)) is not None:
+    disk = _disk(trial, seconds, inside)
+    if disk is not None and disk.part in ("disk", "memory"):
         yield disk
     share = server.busiest_thread_share
     if cores > 1 and share is not None and share >= BUSY:
         yield Seen("one thread", f"{server.busiest_thread} ran {percent(share)} of the time, the "
                    f"server used {of}")  # fmt: skip
-    if used < IDLE and inside >= cores:
-        yield Seen("waits", f"{inside:.1f} requests in service, and the server used {of}")
-    yield Seen("none", f"the server used {of}, with {inside:.1f} requests in service")
+    if disk is not None and disk.part == "unknown":
+        yield disk
+    aside = f"; {disk.number}" if disk is not None else ""
+    waiting = used < IDLE and inside >= cores
+    said = (
+        f"{inside:.1f} requests in service, and the server used {of}"
+        if waiting
+        else f"the server used {of}, with {inside:.1f} requests in service"
+    )
+    if why := _used_by_others(trial, seconds, IDLE if waiting else BUSY, sure=waiting):
+        yield Seen("unknown", f"{said}; {why}")
+    yield Seen("waits" if waiting else "none", f"{said}{aside}")
+
+
+def _used_by_others(trial: Trial, seconds: float, most: float, *, sure: bool) -> str:
+    """Why nothing follows from the server's own CPU time, a clause; empty: its cores had time left.
+
+    ``most``: of the time of the cores that the server may use, from which on they are not idle.
+    ``sure``: if it is not on record, that is a reason too. Of an attached system only processes
+    that were found are known, and others of the machine may be its own, behind a proxy for one.
+    """
+    idle = _idle(trial, seconds)
+    if idle is None:
+        return "whether its cores were idle is not on record" if sure else ""
+    if 1 - idle >= most:
+        whose = ", which may be the system's own" if trial.attached is not None else ""
+        return (
+            f"its cores were in use {percent(1 - idle)} of the time in all, the rest by other "
+            f"processes{whose}"
+        )
+    others = _others(trial, seconds) if trial.attached is not None else 0.0
+    if others >= BUSY:
+        return (
+            f"other processes of the machine used {others:.2f} cores, which may be the system's own"
+        )
+    return ""
+
+
+def _idle(trial: Trial, seconds: float) -> float | None:
+    """The share of the time in which the cores that the server may use were idle; None: unknown.
+
+    Where only the sum over the machine is on record it is the least that it can have been.
+    """
+    host, own = trial.host_window, set(trial.service.cpus)
+    threads = trial.drive.threads if trial.drive is not None else []
+    client = {t.cpu for t in threads if t.cpu is not None and t.host is None}
+    free = [core for core in host.by_core if core.cpu not in client] or host.by_core
+    rows = [core for core in host.by_core if core.cpu in own] if own else free
+    if rows and len(rows) >= len(own):
+        return min(1.0, sum(core.idle_s for core in rows) / (len(rows) * seconds))
+    if host.idle_s is None or not host.cores:
+        return None
+    n = len(own) or host.cores
+    idle_s = host.idle_s + (host.iowait_s or 0.0) - (host.cores - n) * seconds
+    return min(1.0, max(0.0, idle_s / (n * seconds)))
+
+
+def _others(trial: Trial, seconds: float) -> float:
+    """How many cores of the machine neither the server's known processes used nor the generator."""
+    host = trial.host_window
+    busy_s = sum(core.busy_s for core in host.by_core) if host.by_core else host.busy_s or 0.0
+    return (busy_s - (trial.server.cpu_s or 0.0) - (host.client_cpu_s or 0.0)) / seconds
 
 
 def _shares(trial: Trial) -> Iterator[Seen]:
@@ -166,30 +244,69 @@ def _limited(
     return None
 
 
+_NOT_KNOWN = "how much of that was the server's is not on record"
+
+
 def _disk(trial: Trial, seconds: float, inside: float) -> Seen | None:
-    """The device that held requests back most, if one did; memory, where more of it would help."""
+    """The device that held requests back most, if one did; memory, where more of it would help.
+
+    Unknown, where a device had no time left and it is not known with whose reads; none, where they
+    were those of others.
+    """
     limited = _limited(trial, trial.host_window.devices, seconds)
     if limited is not None:
         return _or_memory(trial, *limited)
     worst = _slowest(trial.host_window.devices)
-    read = trial.server.read_bytes or trial.server.major_faults
-    if worst is None or not read:
+    if worst is None:
         return None
-    busy, held = worst.busy_s / seconds, worst.read_s / seconds
-    share = held / inside if inside > 0 else 0.0
-    if busy < BUSY and share < MOST:
+    own = _read_by_server(trial.server)
+    part = 1.0 if own is None else _part(own, worst.read_bytes)
+    busy, held = worst.busy_s / seconds, part * worst.read_s / seconds
+    slow = inside > 0 and held >= MOST * inside
+    if (busy < BUSY and not slow) or not (part and worst.reads):
         return None
-    each_ms = 1e3 * worst.read_s / worst.reads if worst.reads else 0.0
+    each_ms = 1e3 * worst.read_s / worst.reads
     number = (
-        f"{worst.name} was busy {percent(min(1.0, busy))} of the time: "
-        f"{worst.reads / seconds:,.0f} reads/s of "
-        f"{worst.read_bytes / max(1.0, worst.reads) / 1024:,.0f} KiB, {each_ms:.2f} ms each"
+        f"{_busy(worst, seconds)}: {worst.reads / seconds:,.0f} reads/s of "
+        f"{worst.read_bytes / worst.reads / 1024:,.0f} KiB, {each_ms:.2f} ms each"
     )
-    return _or_memory(trial, worst, number)
+    if own is None:
+        return Seen("unknown", f"{number}; {_NOT_KNOWN}")
+    if not slow and part < OWN:
+        return Seen("none", f"{_busy(worst, seconds)}{_of_server(part)}")
+    return _or_memory(trial, worst, f"{number}{_of_server(part)}")
+
+
+def _busy(device: DeviceTotals, seconds: float) -> str:
+    return f"{device.name} was busy {percent(min(1.0, device.busy_s / seconds))} of the time"
+
+
+def _read_by_server(server: ServerTotals) -> float | None:
+    """What the server itself read from disks; None: not on record.
+
+    A page fault reads at least a page, and more where the kernel reads ahead, so that faults alone
+    tell it only where there is none of them.
+    """
+    faulted = None if server.major_faults is None else PAGE_BYTES * server.major_faults
+    if server.read_bytes is None:
+        return None if faulted else faulted
+    return max(server.read_bytes, faulted or 0.0)
+
+
+def _part(own: float, of: float) -> float:
+    """The share of what a device moved that can be the server's."""
+    return min(1.0, own / of) if of > 0 else float(own > 0)
+
+
+def _of_server(part: float | None) -> str:
+    """How much of that was the server's; empty: about all."""
+    if part is None or part >= BUSY:
+        return ""
+    return f", and {percent(part)} of its bytes were the server's"
 
 
 def _or_memory(trial: Trial, device: DeviceTotals, number: str) -> Seen:
-    """Memory, where pages were read more than once; else the disk."""
+    """Memory, where the server read pages more than once; else the disk."""
     if (again := _read_again(trial, device)) > 1:
         return Seen("memory", f"{number}; it read {again:.1f} times the index in the window")
     return Seen("disk", number)
@@ -209,9 +326,12 @@ def _slowest(devices: Sequence[DeviceTotals]) -> DeviceTotals | None:
 
 
 def _read_again(trial: Trial, device: DeviceTotals) -> float:
-    """How many times over the whole index was read: above 1, pages were read more than once."""
+    """How many times over the server read the whole index from this device: above 1, it read pages
+    more than once. A device's own count is an upper limit, since others may read from it too.
+    """
     index = trial.ingest.index_bytes if trial.ingest is not None else None
-    return device.read_bytes / index if index else 0.0
+    own = _read_by_server(trial.server)
+    return min(own or 0.0, device.read_bytes) / index if index else 0.0
 
 
 def _in_service(trace: Trace, seconds: float) -> float:

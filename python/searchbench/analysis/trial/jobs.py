@@ -124,7 +124,7 @@ def held_back(trial: Trial, job: JobDone) -> Seen:
     alone = structs.replace(trial, host_window=job.host)
     own = [d for d in job.host.devices if d.name in job.own_devices]
     devices = own or [d for d in job.host.devices if not d.name.startswith("loop")]
-    return bottleneck.of_span(alone, job.server, devices, job.seconds)
+    return bottleneck.of_span(alone, job.server, devices, job.seconds, own=bool(own))
 
 
 def _ranges(each: Sequence[Mapping[str, int]]) -> dict[str, tuple[int, int]]:

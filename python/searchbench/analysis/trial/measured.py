@@ -147,6 +147,7 @@ class Samples:
         self._rows = rows
         self._kept: OrderedDict[str, Measured] = OrderedDict()
         self._trials = {trial.trial: trial for trial in record.trials}
+        self._sizes: dict[str, tuple[Ints, Ints]] = {}
 
     def asked(self, trial: str) -> str:
         """The digest of the list of requests that a trial asked from; empty: not on record."""
@@ -155,6 +156,19 @@ class Samples:
     def trace(self, trial: str) -> Trace:
         """The whole trace, read now."""
         return read_trace(self._record, self._trials[trial])
+
+    def sizes(self, trial: str) -> tuple[Ints, Ints]:
+        """By the number of a request, how many replies to it were measured, and their bytes."""
+        if trial not in self._sizes:
+            trace = self.trace(trial)
+            every = _column(self._record, trial, "bytes")
+            if every.size != trace.query.size:  # cold for each query: of its first asks
+                every = every[rows_by_ask(self._trials[trial].asked)[0]]
+            good = trace.measured() & (trace.outcome == 0) & (trace.done >= 0)
+            query = trace.query[good]
+            total = np.bincount(query, every[good]).astype(np.int64)
+            self._sizes[trial] = np.bincount(query).astype(np.int64), total
+        return self._sizes[trial]
 
     def keep(self, trial: str, measured: Measured) -> None:
         """Put a trial's measured samples into memory, the longest unused leaving first."""

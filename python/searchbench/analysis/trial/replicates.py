@@ -136,7 +136,7 @@ def judge_trial(
         step = steps.step_of(record, trial, subject, trace, counts, findings, (differ, looked))
         rate = step.answered or rate
         first_asks = steps.first_asks(trace, asked)
-        if step.keeps_up is False:
+        if step.falls_behind:
             tested = steps.overloaded(trace)
             if not {f.kind for f in findings} & {*steps.OF_WARM_UP}:
                 late = remedies.fitted(unsteady.overloaded(trial, trace, tested), judging)
@@ -148,6 +148,8 @@ def judge_trial(
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
     figures = _figures(trial, measured, counts, service, response, rate) | of_warmup
     figures |= alone.figures(trial)
+    if looked:
+        figures[replies.OTHERWISE] = Estimate(differ / looked, "share", looked)
     if first_asks is not None:
         figures["first_asks"] = first_asks
     bad = [f for f in findings if f.severity == "invalid"]

@@ -25,6 +25,7 @@ BATCHES = 20  # slices of the window, to see a trend
 FOR_A_TREND = 10 * BATCHES  # requests; with fewer a trend is unknown
 LITTLE_TOLERANCE = 0.02  # of the clients' time, which may be unaccounted for
 KEEPS_UP = 0.99  # of what was offered; below, a system does not keep up
+FAILED = 1 - KEEPS_UP  # of the requests; above, it does not either, however soon it says so
 
 
 def throughput(trace: Trace) -> Estimate:
@@ -40,10 +41,12 @@ class Achieved:
     """Replies of any kind that came within the window, over the requests due in it.
 
     What is lacking is what the queue grew by. ``grew``: by slice of the window, requests due less
-    replies that came.
+    replies that came. ``well``: the same share of replies that ended well alone: an error in time
+    is no answer, though nobody waits for it any more.
     """
 
     share: float
+    well: float
     requests: int
     grew: NDArray[np.float64]
 
@@ -81,11 +84,14 @@ def achieved(trace: Trace) -> Achieved | None:
     """None where no request was due within the window."""
     edges = np.linspace(*trace.window, SLICES + 1)
     due = np.histogram(trace.due, edges)[0]
-    came = np.histogram(trace.done[trace.done >= 0], edges)[0]
+    replied = trace.done >= 0
+    came = np.histogram(trace.done[replied], edges)[0]
+    well = np.histogram(trace.done[replied & (trace.outcome == 0)], edges)[0]
     n = int(due.sum())
     if not n:
         return None
-    return Achieved(float(came.sum()) / n, n, (due - came).astype(np.float64))
+    grew = (due - came).astype(np.float64)
+    return Achieved(float(came.sum()) / n, float(well.sum()) / n, n, grew)
 
 
 def unsent(trial: Trial, trace: Trace) -> int:

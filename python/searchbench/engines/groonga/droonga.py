@@ -57,29 +57,29 @@ class Droonga(Engine):
         home="https://droonga.org",
         unavailable=_NOT_HERE,
         cannot={
-            "fuzzy": "upstream must: it ignores all that Groonga learned after 2015",
-            "facets": "we could: its drilldowns come without the names of their fields, and were "
-            "seen to count otherwise than Groonga's",
-            "group_by": "we could: as facets",
-            "snippets": "we could: snippet_html() among the output columns; pieces were seen to be "
-            "cut otherwise than by Groonga",
+            "fuzzy": "upstream must: it has nothing that Groonga added after 2015",
+            "facets": "we could: its drilldowns come without the names of their fields, and we saw "
+            "them count differently from Groonga",
+            "group_by": "we could: for the same reason as facets",
+            "snippets": "we could: snippet_html() among the output columns; we saw it cut pieces "
+            "differently from Groonga",
             "refusal": "upstream must: a value that does not fit its column is not reported",
         },
         deviations={
             "scoring": "term frequency, added up over terms, fields and filters",
-            "analysis": "Groonga's own: TokenBigram, NormalizerAuto; a term that a field never "
-            "has is looked for in that field more loosely, within words",
+            "analysis": "Groonga's own: TokenBigram, NormalizerAuto; if a field has a term "
+            "nowhere, the term is searched for within words of that field",
             "sort": "each node breaks ties by its own order of ingest",
-            "repetition": "its HTTP front answers from a cache of 100 replies for 60 s, unless it "
-            "was started with --cache-size 0",
+            "repetition": "its HTTP front end answers from a cache of 100 replies for 60 s, unless "
+            "it was started with --cache-size 0",
         },
     )
     parameters = described(
         {
-            number("nodes", 1, (1, 1000)): "engine nodes that live, each with all documents; read "
-            "back, not set",
-            switch("cache", True): "whether its HTTP front answers from a cache; read back, not "
-            "set: `droonga-http-server --cache-size 0` turns it off",
+            number("nodes", 1, (1, 1000)): "how many engine nodes are alive, each with all "
+            "documents; it is read, and cannot be set",
+            switch("cache", True): "whether its HTTP front end answers from a cache; it is read, "
+            "and cannot be set: `droonga-http-server --cache-size 0` turns the cache off",
         }
     )
 

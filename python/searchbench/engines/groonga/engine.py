@@ -42,33 +42,33 @@ class Groonga(Engine):
         on_hosts=True,
         packages=("groonga-bin", "groonga-httpd"),
         cannot={
-            "fuzzy": "we could: fuzzy_search() goes over the keys of a table, so over a lexicon; "
-            "nobody has tried here whether its distance is ours",
+            "fuzzy": "we could: fuzzy_search() searches the keys of a table, so also a lexicon; we "
+            "have not tested whether its distance is the same as ours",
             "refusal": "upstream must: `load` stores the document without the value that does not "
             "fit, and names the value but not the document; so the ingest fails",
         },
         unread={
             "httpd_workers": "upstream must: nginx does not report how many workers it has",
-            "index_first": "never: whether the index or the documents came first leaves no trace",
+            "index_first": "never: nothing in the server shows which was made first",
         },
         deviations={
             "scoring": "term frequency, added up over terms and fields; no document frequency, no "
             "field length; must beside should, and a prefix or NOT alone, add constants",
             "analysis": "letters and digits added to Unicode after version 9 separate words",
-            "facets": "a value that a document has twice counts twice",
-            "keyword": "the empty string is no value; a keyword has at most 4096 bytes",
+            "facets": "if a document has a value twice, it counts twice",
+            "keyword": "an empty string counts as no value; a keyword has at most 4096 bytes",
         },
     )
     parameters = described(
         {
-            choice("server", "groonga", "httpd"): "its own server, which closes each connection, "
-            "or groonga-httpd, which keeps it",
+            choice("server", "groonga", "httpd"): "groonga: its own server, which closes the "
+            "connection after each request; httpd: groonga-httpd, which keeps it open",
             number("threads", 2, (1, 256)): "threads of its own server (Groonga's own default: "
             "one a core)",
-            number("httpd_workers", 2, (1, 256)): "worker processes of groonga-httpd, of one "
+            number("httpd_workers", 2, (1, 256)): "worker processes of groonga-httpd, with one "
             "thread each",
-            number("cache_limit", 0, (0, 1_000_000)): "answers kept in the query cache, of "
-            "groonga-httpd in that of each worker; 0: off, so that the speed is not the cache's",
+            number("cache_limit", 0, (0, 1_000_000)): "how many answers the query cache keeps (in "
+            "groonga-httpd, that of each worker); 0: off, so that we do not measure the cache",
             choice(
                 "tokenizer",
                 "declared",
@@ -80,9 +80,10 @@ class Groonga(Engine):
             ): "how text is split; declared: at everything that is not a letter or a digit",
             choice(
                 "normalizer", "declared", "NormalizerAuto", "NormalizerNFKC150", index=True
-            ): "how characters are folded; declared: to lower case, each alone, and nothing else",
+            ): "how characters are normalised; declared: each character to lower case, and nothing "
+            "else",
             switch("index_first", False, index=True): "make the text indexes before the documents "
-            "come, not after",
+            "are put in, instead of after",
         }
     )
 

@@ -70,12 +70,13 @@ _KINDS: dict[str, Callable[[str], Any]] = {
 _DUMPS = (
     Job(
         "dump",
-        "the whole database as statements in one file, with mariadb-dump",
+        "write the whole database as statements into one file, with mariadb-dump",
         leaves=("backup",),
     ),
     Job(
         "restore",
-        "that file into an empty database, with mariadb: each table with its indexes, then rows",
+        "read that file into an empty database, with mariadb: each table with its indexes, then "
+        "its rows",
         after=("dump",),
     ),
 )
@@ -97,14 +98,14 @@ class MariaDB(Engine):
         numbered=True,
         packages=("mariadb-server",),
         cannot={
-            "fuzzy": "upstream must: the full-text search has no terms that are only near; SOUNDS "
-            "LIKE and wildcards are something else",
-            "snippets": "upstream must: it does not report where in a text the words were found",
+            "fuzzy": "upstream must: the full-text search does not find similar terms; SOUNDS LIKE "
+            "and wildcards are something else",
+            "snippets": "upstream must: it does not report where in a text the words are",
         },
         unread={
-            "mode": "never: it is said in every query, not set in the server",
-            "index_first": "never: whether the index or the documents came first leaves no trace",
-            "door": "never: by which statement documents came in leaves no trace",
+            "mode": "never: it is part of each query, not a setting of the server",
+            "index_first": "never: nothing in the server shows which was made first",
+            "door": "never: nothing in the server shows which statement put the documents in",
         },
         writes={
             "data": "tables, indexes, and the rest of the data directory",
@@ -115,36 +116,38 @@ class MariaDB(Engine):
             "scoring": "InnoDB: term frequency times the square of log10(documents / documents "
             "with the term), added up, no field length; Aria and MyISAM in boolean mode: a number "
             "for each term that matches, no frequencies",
-            "analysis": "terms are told apart by their first 83 characters as indexed (a letter "
-            "outside Unicode 3.2 or the first plane takes 6)",
+            "analysis": "only the first 83 indexed characters of a term count (a letter outside "
+            "Unicode 3.2 or the first plane takes 6)",
             "keyword": "at most 255 characters; a document with a longer one is refused",
-            "natural": "mode=natural on Aria and MyISAM: a term that more than half of the "
-            "documents have counts as absent, so totals of any-of-terms are too small",
+            "natural": "mode = natural with Aria or MyISAM: a term that more than half of the "
+            "documents contain counts as absent, so totals for any of several terms are too small",
         },
     )
     parameters = described(
         {
-            choice("storage", *table.STORAGE, index=True): "the storage engine of all tables, each "
-            "with a full-text search of its own",
-            choice("mode", "boolean", "natural"): "how any-of-terms is asked; all else is asked in "
-            "boolean mode, the only one that can express it",
-            choice("analysis", *table.COLLATION, index=True): "what is indexed; declared: a copy "
-            "of the text that holds the declared terms; engine: the text itself, case and accents "
-            "folded (utf8mb4_general_ci)",
+            choice("storage", *table.STORAGE, index=True): "the storage engine of all tables; each "
+            "of the three has its own full-text search",
+            choice("mode", "boolean", "natural"): "the mode in which queries for any of several "
+            "terms are asked; all others are asked in boolean mode, because only it can express "
+            "them",
+            choice("analysis", *table.COLLATION, index=True): "what is indexed. declared: a copy "
+            "of the text that consists of the declared terms; engine: the text itself, without "
+            "regard to case and accents (utf8mb4_general_ci)",
             switch("stop_words", False, index=True): "leave out the built-in stop words of the "
             "storage engine",
             number("min_characters", 1, (1, 16), index=True): "shorter terms are not indexed "
             "(MariaDB's own default: 3 in InnoDB, else 4)",
             number("buffer_pool_mb", 128, (8, 1 << 20)): "memory for pages: InnoDB's buffer pool, "
             "Aria's page cache, MyISAM's key buffer",
-            choice("flush", 0, 1, 2, default=1): "innodb_flush_log_at_trx_commit: 1 to disk at "
-            "every commit, 2 to the kernel, 0 once a second; Aria and MyISAM ignore it",
+            choice("flush", 0, 1, 2, default=1): "innodb_flush_log_at_trx_commit, when the log is "
+            "written. 1: to disk at every commit; 2: to the kernel at every commit; 0: once a "
+            "second. Aria and MyISAM ignore it",
             choice("threads", "one-thread-per-connection", "pool-of-threads"): "how connections "
             "are served (thread_handling)",
-            switch("index_first", False, index=True): "make the indexes of text, and those that a "
-            "table declares, before the documents come, not after",
-            choice("door", "insert", "load", index=True): "how documents come in: INSERT of all "
-            "documents of a request, or LOAD DATA LOCAL INFILE",
+            switch("index_first", False, index=True): "make the text indexes, and those that a "
+            "table declares, before the documents are put in, instead of after",
+            choice("door", "insert", "load", index=True): "how documents are put in: by one INSERT "
+            "for each request, or by LOAD DATA LOCAL INFILE",
         }
     )
 

@@ -14,11 +14,11 @@ from searchbench.errors import Unsupported
 
 JOB = Job(
     "index",
-    "the indexes of text and those that a table declares, made anew",
+    "make the text indexes, and those that a table declares, anew",
     (
         Parameter(
-            "of", str, "", "the columns of the one index that is made, as color or a,b; nothing: "
-            "all of them"
+            "of", str, "", "make only the index on these columns, such as color or a,b; empty: all "
+            "indexes"
         ),
     ),
 )  # fmt: skip
@@ -34,7 +34,7 @@ def work(of: str, schema: Schema, params: Parameters) -> Work:
     }
     if not made:
         which = f" of {wanted}" if wanted else ""
-        raise Unsupported(f"this corpus has no index{which} to be made")
+        raise Unsupported(f"this corpus has no index{which} to make")
     dropped = [f"DROP KEY {name}" for name in made]
     return Work(
         before=[request(f"ALTER TABLE {table.table_of(schema)} {', '.join(dropped)}")],

@@ -85,7 +85,7 @@ class RestSearch(Engine):
         if int(params["replicas"]) >= count:
             raise Unsupported(
                 f"{self.can.title} cannot keep {params['replicas']} replicas on {count} node(s): a "
-                "copy of a shard never stands beside another; take more nodes or fewer replicas"
+                "node holds at most one copy of a shard; set more `nodes` or fewer `replicas`"
             )
         names = [f"n{number}" for number in range(1, count + 1)]
         first, *others = (Companion(n, self.command(n, params), self.env(n)) for n in names)
@@ -200,8 +200,8 @@ class RestSearch(Engine):
         if job != MERGE.name:
             return super().work(job, levels, schema, params, done)
         if params["segments"] == "merged":
-            raise Unsupported('with segments = "merged" the ingest ends with a merge, and nothing '
-                              'is left to do; say "as-is"')  # fmt: skip
+            raise Unsupported('with segments = "merged" the ingest itself ends with a merge, so '
+                              'the job has nothing to do; set segments = "as-is"')  # fmt: skip
         merge = post(f"{INDEX}/_forcemerge", [("max_num_segments", 1)], b"")
         flush = post(f"{INDEX}/_flush", [("force", "true"), ("wait_if_ongoing", "true")], b"")
         pairs = [("filter_path", "indices.*.shards.*.num_search_segments")]
@@ -468,8 +468,8 @@ def _items(answer: dict[str, Any]) -> Iterable[dict[str, Any]]:
 def _unfinished(health: dict[str, Any]) -> str:
     return (
         f"the cluster is {health['status']}, with {health['number_of_nodes']} nodes, "
-        f"{health['initializing_shards']} shards being made and "
-        f"{health['unassigned_shards']} without a node"
+        f"{health['initializing_shards']} shards that are being made and "
+        f"{health['unassigned_shards']} that have no node"
     )
 
 

@@ -10,29 +10,30 @@ from searchbench.engines.levers import choice, described, number, switch
 _REQUEST = "never: it goes with each request and is not kept"
 LEVERS = described(
     {
-        number("nodes", 1, (1, 5), index=True): "processes of the cluster, on this machine",
+        number("nodes", 1, (1, 5), index=True): "how many processes the cluster has, all on this "
+        "machine",
         number("shards", 1, (1, 64), index=True): "parts of the index",
-        number("replicas", 0, (0, 4), index=True): "further copies of each shard, on other nodes: "
-        "less than nodes",
+        number("replicas", 0, (0, 4), index=True): "further copies of each shard, on other nodes; "
+        "there must be fewer than nodes",
         choice("segments", "merged", "as-is", index=True): "merge each shard to one segment, or "
         "leave the segments as they are",
-        number("refresh_ms", 0, (0, 3_600_000), index=True): "show new documents this often while "
-        "batches come in; 0: only when asked",
-        switch("query_cache", True, index=True): "cache the documents of filters that come again "
-        "(the engines' own default)",
-        switch("request_cache", False): "cache whole answers of each shard; off, so that the "
-        "speed is not the cache's",
-        choice("statistics", "local", "global"): "term statistics for BM25: of each shard, or of "
-        "all (dfs_query_then_fetch)",
-        choice("ties", "ingest", "shard"): "break ties over several shards by the order of "
-        "ingest, which is one more sort key, or by shard",
-        choice("preference", "any", "local"): "which copy of a shard is asked: any, or one on the "
-        "node that was asked if it has one",
+        number("refresh_ms", 0, (0, 3_600_000), index=True): "how often, in ms, new documents are "
+        "made visible while batches come in; 0: only when asked",
+        switch("query_cache", True, index=True): "cache which documents match filters that recur "
+        "(true: the engines' own default)",
+        switch("request_cache", False): "cache whole answers of each shard; false, so that we do "
+        "not measure the cache",
+        choice("statistics", "local", "global"): "term statistics for BM25: of each shard (local), "
+        "or of all together (global: dfs_query_then_fetch)",
+        choice("ties", "ingest", "shard"): "how ties between several shards are broken: by the "
+        "order of ingest, which needs one more sort key, or by shard",
+        choice("preference", "any", "local"): "which copy of a shard is searched. any: any of "
+        "them; local: the one on the node that was asked, if it has one",
         number("heap_mb", 512, (64, 1048576)): "heap of each node's JVM (-Xms and -Xmx)",
     }
 )
 UNREAD = {
-    "segments": "never: whether a single segment was merged or came so leaves no trace",
+    "segments": "never: a single segment does not show whether it was merged",
     "statistics": _REQUEST,
     "ties": _REQUEST,
     "preference": _REQUEST,
@@ -42,7 +43,7 @@ DEVIATIONS = {
     "rounded to one byte; several fields add up; a prefix or fuzzy term counts 1",
     "analysis": "letters and digits as of Unicode 13 (Java 17); a word of more than "
     "10,922 UTF-16 units is not indexed",
-    "sort": "an integer of the least or greatest 64-bit value sorts with the missing ones",
+    "sort": "the smallest and the greatest 64-bit integer sort with the missing values",
     "keyword": "a document with a keyword of more than 32,766 bytes is refused; ids have "
     "1 to 512 bytes",
 }

@@ -108,24 +108,25 @@ class OrientDB(Engine):
         home="https://orientdb.org",
         artifacts=(f"com.orientechnologies:orientdb-community:{_VERSION}:tar.gz",),
         cannot={
-            "fuzzy": "upstream must: its Lucene syntax takes the 50 nearest terms, so totals would "
-            "be too small",
+            "fuzzy": "upstream must: its Lucene syntax takes only the 50 nearest terms, so totals "
+            "would be too small",
             "snippets": "we could: SEARCH_CLASS takes `highlight` in its metadata",
-            "refusal": "upstream must: a value that does not fit undoes its whole batch, and whose "
-            "it was is not told; so the ingest fails",
+            "refusal": "upstream must: a value that does not fit rolls back its whole batch, and "
+            "OrientDB does not say which document had it; so the ingest fails",
         },
         unread={
             "heap_mb": _NOT_TOLD,
             "gc": _NOT_TOLD,
-            "index_first": "never: whether the index or the documents came first leaves no trace",
+            "index_first": "never: nothing in the server shows which was made first",
         },
         deviations={
             "scoring": "BM25 (k1 1.2, b 0.75), field lengths rounded to one byte; several fields "
             "add up; a prefix counts 1 for each field, NOT alone 0",
             "analysis": "letters and digits as of Unicode 13 (Java 17); a word of more than "
             "10,922 UTF-16 units is not indexed",
-            "tie": "by relevance, in the order of Lucene's documents, which merges may change",
-            "terms": "a query of more than 1,024 terms, counted for each field, is refused",
+            "tie": "equal scores are in the order of Lucene's documents, which merges may change",
+            "terms": "a query of more than 1,024 terms is refused; a term counts once for each "
+            "field",
         },
         writes={
             "data": "documents, indexes (Lucene's among them), and the rest of the databases",
@@ -141,20 +142,21 @@ class OrientDB(Engine):
     )
     parameters = described(
         {
-            number("disk_cache_mb", 256, (64, 1048576)): "pages of the database in memory, beside "
-            "the heap (storage.diskCache.bufferSize; OrientDB's own default: much of the memory)",
+            number("disk_cache_mb", 256, (64, 1048576)): "memory for pages of the database, in "
+            "addition to the heap (storage.diskCache.bufferSize; OrientDB's own default: much of "
+            "the machine's memory)",
             switch(
                 "commit_synch", False
-            ): "synchronize after a commit (tx.commit.synch); in our tests it "
-            "saved nothing from a kill by itself",
-            number("wal_commit_timeout_ms", 1000, (1, 3_600_000)): "the log goes to disk at least "
-            "this often (storage.wal.commitTimeout); a kill loses what came later",
-            choice("compression", "nothing", "gzip", index=True): "for the documents' pages "
-            "(storage.compressionMethod); gzip needs cluster_version 0 or 1",
+            ): "synchronize after a commit (tx.commit.synch); in our tests this alone saved "
+            "nothing from a kill",
+            number("wal_commit_timeout_ms", 1000, (1, 3_600_000)): "the log is written to disk at "
+            "least this often (storage.wal.commitTimeout); a kill loses what was committed since",
+            choice("compression", "nothing", "gzip", index=True): "compression of the documents' "
+            "pages (storage.compressionMethod); gzip needs cluster_version 0 or 1",
             choice("cluster_version", 2, 1, 0, index=True): "format of the documents' files "
             "(storage.cluster.version); only 0 and 1 compress",
             switch("index_first", False, index=True): "make the Lucene index before the documents "
-            "come, not after",
+            "are put in, instead of after",
             **JVM_LEVERS,
         }
     )
@@ -163,8 +165,8 @@ class OrientDB(Engine):
         """A JVM. What its own launcher would take from the machine is spelled out."""
         if params["compression"] != "nothing" and params["cluster_version"] == 2:
             raise Unsupported(
-                "OrientDB compresses nothing with cluster_version = 2, and does not say so; use "
-                "cluster_version = 1"
+                "with cluster_version = 2 OrientDB silently compresses nothing; set "
+                'cluster_version = 1, or compression = "nothing"'
             )
         settings = {key: _spelt(params[lever]) for lever, key in _KEYS.items()} | _SETTINGS
         return Service(

@@ -37,12 +37,12 @@ _LONGEST = 10_000  # triples of one commit
 JOBS = (
     Job(
         "import",
-        "a graph of the corpus's triples: both ends of each are looked up by name, and made "
-        "where they are not there",
+        "make a graph of the corpus's triples: both ends of each triple are looked up by name, and "
+        "created if they do not exist",
         described(
             {
-                number("triples", 1, (1, _LONGEST)): "how many are written in one transaction, "
-                "which is one request",
+                number("triples", 1, (1, _LONGEST)): "how many triples are written in one "
+                "transaction, which is one request",
             }
         ),
         fills=True,
@@ -51,23 +51,25 @@ JOBS = (
     ),
     Job(
         "index",
-        "the Lucene index over the names of a graph, or over the texts of documents, made anew",
+        "make the Lucene index anew, over the names of a graph or the texts of documents",
         leaves=("index",),
     ),
     Job(
         "backup",
-        "the whole database into one zip file, during which nothing can be written",
+        "write the whole database into one zip file; meanwhile the database takes no writes",
         described(
             {
-                number("compression", 9, (0, 9)): "level of the zip file; 0: none (OrientDB's own "
-                "default: 9)",
-                number("buffer_kb", 1024, (1, 1 << 20)): "size of each write (OrientDB's own "
-                "default: 1024)",
+                number("compression", 9, (0, 9)): "compression level of the zip file; 0: none (9: "
+                "OrientDB's own default)",
+                number("buffer_kb", 1024, (1, 1 << 20)): "size of each write, in kB (1024: "
+                "OrientDB's own default)",
             }
         ),
         leaves=("backup",),
     ),
-    Job("restore", "that zip file into a new database", after=("backup",), leaves=("restored",)),
+    Job(
+        "restore", "read that zip file into a new database", after=("backup",), leaves=("restored",)
+    ),
     OPENING,
 )
 
@@ -119,7 +121,9 @@ def work(
                 counted=counted,
             )
         if not index:
-            raise Unsupported("OrientDB makes no Lucene index where the corpus has no text")
+            raise Unsupported(
+                "the corpus has no text field, so OrientDB has no Lucene index to make"
+            )
         dropped = sql(f"DROP INDEX {algebra.INDEX}")
         return Work(before=each(dropped), requests=each(*index), counted=counted)
     if job == "backup":
@@ -180,7 +184,7 @@ def _looked_at(graph: bool) -> Iterator[tuple[str, str]]:
 def _transactions(corpus: Corpus, triples: int) -> Iterator[tuple[Request, int]]:
     """So many triples of a corpus in one request."""
     if not isinstance(corpus, _Triples):
-        raise Unsupported('an import needs triples: [corpus] family = "triples"')
+        raise Unsupported('the job import needs triples: set [corpus] family = "triples"')
     every = corpus.triples()
     while batch := list(islice(every, triples)):
         yield Request((_transaction(batch),)), len(batch)
@@ -209,7 +213,7 @@ def _durable(params: Parameters) -> str:
     ms = params["wal_commit_timeout_ms"]
     synch = "on" if params["commit_synch"] else "off"
     return (
-        f"a commit is acknowledged before its log is on the disk: the log goes there every {ms} "
-        f"ms, so a kill may lose that much; tx.commit.synch is {synch}, which by itself saves "
-        "nothing; ENGINES.md says how many commits kills have taken"
+        f"a commit is acknowledged before its log is on disk. The log is written every {ms} ms, so "
+        f"a kill may lose the commits of that time; tx.commit.synch is {synch}, and alone it "
+        "saves nothing. ENGINES.md says how many commits were lost in our tests"
     )

@@ -56,11 +56,11 @@ _GROUPS = "groups"
 _NO_TABLE = "42P01"
 _INDEX = Job(
     "index",
-    "the indexes of text, and of all fields or those that a table declares, made anew",
+    "make the text indexes, and those of all fields or those that a table declares, anew",
     (
         Parameter(
-            "of", str, "", "the columns of the one index that is made, as color or a,b; nothing: "
-            "all of them"
+            "of", str, "", "make only the index on these columns, such as color or a,b; empty: all "
+            "indexes"
         ),
     ),
 )  # fmt: skip
@@ -103,19 +103,19 @@ _FILE = "--file={backup}/dump"
 _DUMPS = (
     Job(
         "dump",
-        "the whole database into one file, with pg_dump",
+        "write the whole database into one file, with pg_dump",
         described(
             {
-                number("compression", 6, (0, 9)): "level of its compression; 0: none (pg_dump's "
-                "own default: 6)"
+                number("compression", 6, (0, 9)): "compression level; 0: none (6: pg_dump's own "
+                "default)"
             }
         ),
         leaves=("backup",),
     ),
     Job(
         "restore",
-        "that file into an empty database, with pg_restore: documents, then indexes",
-        described({number("workers", 1, (1, 64)): "connections that restore at once"}),
+        "read that file into an empty database, with pg_restore: documents, then indexes",
+        described({number("workers", 1, (1, 64)): "how many connections restore at the same time"}),
         after=("dump",),
     ),
 )
@@ -137,13 +137,13 @@ class Postgresql(Engine):
         numbered=True,
         packages=("postgresql",),
         cannot={
-            "fuzzy": "we could: the module fuzzystrmatch knows distances, but nothing holds the "
-            "words of an index so that they could be compared"
+            "fuzzy": "we could: the module fuzzystrmatch computes distances, but nothing lists the "
+            "words of an index, with which it could compare"
         },
         unread={
-            "rank": "never: it is in each query, the server keeps no trace of it",
-            "index_first": "never: whether the index or the documents came first leaves no trace",
-            "door": "never: by which statement documents came in leaves no trace",
+            "rank": "never: it is part of each query, not a setting of the server",
+            "index_first": "never: nothing in the server shows which was made first",
+            "door": "never: nothing in the server shows which statement put the documents in",
         },
         writes={
             "data": "tables, indexes, and the rest of the cluster",
@@ -151,13 +151,14 @@ class Postgresql(Engine):
             "backup": "what the job `dump` makes",
         },
         deviations={
-            "scoring": "ts_rank: how often and, for words that are all wanted, how close; no "
-            "document frequency, no field length; all fields count alike; NOT alone scores 0",
+            "scoring": "ts_rank: how often words occur and, if all of them are required, how close "
+            "together; no document frequency, no field length; all fields count alike; NOT alone "
+            "scores 0",
             "analysis": "a word of more than 2,046 bytes is not indexed",
-            "phrase": "found among the first 16,375 words of a document and the first 256 places "
-            "of each word",
-            "document": "texts and keywords with a NUL, keywords of more than 2,600 bytes and "
-            "documents of more than 1 MiB of words and places are refused",
+            "phrase": "found only among the first 16,375 words of a document and the first 256 "
+            "positions of each word",
+            "document": "refused are texts and keywords with a NUL, keywords of more than 2,600 "
+            "bytes, and documents whose words and positions take more than 1 MiB",
         },
     )
     parameters = described(
@@ -168,34 +169,34 @@ class Postgresql(Engine):
             "PostgreSQL's own default)",
             number(
                 "random_page_cost", 1.1, (0.01, 1000)
-            ): "the cost that the planner assumes for a "
-            "page out of order; with 4, PostgreSQL's own default, which is for disks that turn, it "
-            "looks for frequent words in every document",
-            number("parallel_workers", 0, (0, 64)): "processes that may help with one query "
+            ): "the cost that the planner assumes for a page that is not read in sequence. "
+            "PostgreSQL's own default is 4, for rotating disks; the planner then looks for "
+            "frequent words by reading every document",
+            number("parallel_workers", 0, (0, 64)): "how many more processes may work on one query "
             "(PostgreSQL's own default: 2)",
-            switch("jit", False): "compile queries that the planner takes to be expensive "
-            "(PostgreSQL's own default: yes)",
-            number("max_connections", 256, (4, 10_000)): "connections at most; each is a process",
-            choice("rank", "ts_rank", "ts_rank_cd"): "what makes the score: how often words are "
-            "found, or how densely (cover density)",
-            choice("analysis", "declared", "simple", index=True): "who splits texts: we, as "
-            "declared to all, or the server's parser with the simple configuration, with which "
-            "answers differ",
-            choice("index", "gin", "gist", "none", index=True): "how words are indexed: inverted, "
-            "by signatures, or not at all",
-            switch("gin_fastupdate", True, index=True): "GIN keeps what is new in a list of its "
-            "own for a while",
-            switch("index_first", False, index=True): "make the indexes before the documents come, "
-            "not after",
-            switch("keys", False, index=True): "index the ids, without which rows can be inserted "
-            "and not replaced or deleted",
-            choice("door", "copy", "insert", index=True): "how documents come in: COPY, or INSERT "
-            "of all documents of a request",
-            number("maintenance_mem_mb", 64, (1, 1 << 20), index=True): "memory for making an "
+            switch("jit", False): "compile queries that the planner expects to be expensive "
+            "(PostgreSQL's own default: true)",
+            number("max_connections", 256, (4, 10_000)): "most connections; each is a process",
+            choice("rank", "ts_rank", "ts_rank_cd"): "what the score depends on. ts_rank: how "
+            "often the words occur; ts_rank_cd: how close together they are (cover density)",
+            choice("analysis", "declared", "simple", index=True): "who splits texts into words. "
+            "declared: we do, as for all engines; simple: the server's parser with the "
+            "configuration simple, whose answers differ",
+            choice("index", "gin", "gist", "none", index=True): "how words are indexed. gin: by an "
+            "inverted index; gist: by signatures; none: not at all",
+            switch("gin_fastupdate", True, index=True): "GIN keeps new entries in a separate list "
+            "for a while",
+            switch("index_first", False, index=True): "make the indexes before the documents are "
+            "put in, instead of after",
+            switch("keys", False, index=True): "index the ids; without that, rows can be "
+            "inserted but not replaced or deleted",
+            choice("door", "copy", "insert", index=True): "how documents are put in: by COPY, or "
+            "by one INSERT for each request",
+            number("maintenance_mem_mb", 64, (1, 1 << 20), index=True): "memory for building an "
             "index (64: PostgreSQL's own default)",
             switch("fsync", True, index=True): "wait until what is written is on the disk",
-            switch("autovacuum", False): "let the server tidy up when it likes; settling does so "
-            "in any case",
+            switch("autovacuum", False): "let the server vacuum at times of its own choice; "
+            "settling vacuums in any case",
         }
     )
 
@@ -308,7 +309,7 @@ class Postgresql(Engine):
         made = indexes(schema, params, str(levels["of"]))
         if not made:
             of = f" of {levels['of']}" if levels["of"] else ""
-            raise Unsupported(f"there is no index{of} to be made")
+            raise Unsupported(f"this corpus has no index{of} to make")
         dropped = f"DROP INDEX {', '.join(map(form.name, made))}"
         return Work(
             before=[Request((form.query(dropped),))],
@@ -359,7 +360,7 @@ class Postgresql(Engine):
         if answer.errors:
             return Hits(total=None, error=str(answer.errors[0]))
         if len(answer.results) < 2 or answer.results[0].columns != ("total",):
-            raise ValueError("a count and a page were asked for, something else came")
+            raise ValueError("we asked for a count and a page, but the reply holds something else")
         total, page, *counted = answer.results
         groups = [result.rows for result in counted if result.columns[0] == _GROUPS]
         return Hits(

@@ -133,7 +133,9 @@ def tables(schema: Schema, params: Parameters) -> list[str]:
     if schema.table is None:
         return [f"CREATE TABLE docs ({', '.join(columns)})", _taker(schema, params)]
     if schema.table.name.lower() == "docs":
-        raise Unsupported("in PostgreSQL our own table is called docs; give `table` another name")
+        raise Unsupported(
+            "in PostgreSQL the name docs is taken by our own table; give `table` another name"
+        )
     columns.append(f"PRIMARY KEY ({', '.join(value(each.name) for each in schema.table.key)})")
     shown = [f"{value(f.name)} AS {form.name(f.name)}" for f in _seen(schema, params)]
     shown += [column(number) for number in range(len(Layout.of(schema).vectors))]

@@ -43,13 +43,13 @@ class Sensei(Engine):
         title="SenseiDB",
         home="https://github.com/senseidb/sensei",
         cannot={
-            "fuzzy": "upstream must: Lucene 4's FuzzyQuery goes over the 50 nearest terms and "
-            "finds none that is no longer than the distance, so its totals would be too small",
+            "fuzzy": "upstream must: Lucene 4's FuzzyQuery takes only the 50 nearest terms, and no "
+            "term that is as short as the distance, so its totals would be too small",
             "snippets": "upstream must: it has no highlighting",
         },
         unread={
-            "protocol": "never: in which language a query is asked is not the server's to know",
-            "columns": "never: the server knows its columns and not why they are called so",
+            "protocol": "never: it is part of each query, not a setting of the server",
+            "columns": "never: the server knows its columns, but not why they have these names",
         },
         deviations={
             "scoring": "Lucene's TF-IDF with the share of terms found (coord), field lengths "
@@ -57,10 +57,10 @@ class Sensei(Engine):
             "term and field",
             "analysis": "letters and digits as of Unicode 13 (Java 17); a word of more than "
             "32,766 bytes is not indexed",
-            "keyword": "a keyword of more than 32,765 bytes is refused, and more than 1,024 of "
-            "them in a field",
-            "plain": "columns=plain: ranges that cut negative numbers, and keywords that begin "
-            "with a hyphen, lose documents; a number is returned as its column pads it",
+            "keyword": "refused are keywords of more than 32,765 bytes, and more than 1,024 "
+            "keywords in a field",
+            "plain": "columns = plain: ranges that end among negative numbers, and keywords that "
+            "begin with a hyphen, lose documents; a number is returned as its column pads it",
         },
     )
     parameters = described(
@@ -71,14 +71,14 @@ class Sensei(Engine):
             choice("columns", *columns.KINDS, index=True): "encoded: columns that keep all values, "
             "orders and ranges of a corpus, for portable queries; plain: each field as a column of "
             "its own name and type, for operations",
-            number("freshness_s", 10, (0, 3600)): "documents may be invisible for so long "
-            "(sensei.index.freshness); 0: never",
-            number("batch_delay_ms", 300_000, (1, 3_600_000), index=True): "from the index in "
-            "memory to disk at least this often (sensei.index.batchDelay)",
-            number("batch_size", 10_000, (1, 10_000_000), index=True): "documents in memory that "
-            "are written to disk at once (sensei.index.batchSize)",
-            choice("hop", "direct", "serialized"): "between broker and node: a call, or bytes "
-            "written and read again as over a network",
+            number("freshness_s", 10, (0, 3600)): "how many seconds documents may be invisible "
+            "(sensei.index.freshness); 0: none",
+            number("batch_delay_ms", 300_000, (1, 3_600_000), index=True): "the index in memory is "
+            "written to disk at least this often (sensei.index.batchDelay)",
+            number("batch_size", 10_000, (1, 10_000_000), index=True): "how many documents in "
+            "memory are written to disk at once (sensei.index.batchSize)",
+            choice("hop", "direct", "serialized"): "how the broker calls the node. direct: by a "
+            "call; serialized: everything is written as bytes and read again, as over a network",
             **JVM_LEVERS,
         }
     )

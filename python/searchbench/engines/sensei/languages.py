@@ -192,22 +192,21 @@ class _Statement:
             return f"{part.column} IN {values}{but}"
         if part.exact:
             raise Unsupported(
-                "SenseiDB cannot do this range in BQL: upstream must: a bound that holds a "
-                "bracket or ends in a space is read as part of its syntax (protocol json has "
-                "another way)"
+                "SenseiDB cannot do this range in BQL: upstream must: BQL takes a bracket in a "
+                'bound, or a space at its end, for syntax; set protocol = "json"'
             )
         if part.column.startswith(columns.SEVERAL):
             raise Unsupported(
-                "SenseiDB cannot do a range of several values in BQL: upstream must: its range "
-                "facets have one (protocol json has another way)"
+                "SenseiDB cannot do a range over a field of several values in BQL: upstream must: "
+                'its range facets take one value; set protocol = "json"'
             )
         name = columns.ranged(part.column)
         given = bounds(Range(name, part.low, part.high, part.include_low, part.include_high))
         # BQL compares the bounds; a variable would be compared by its name.
         if any(_broken(str(bound)) for _sign, bound in given):
             raise Unsupported(
-                "SenseiDB cannot do this range in BQL: upstream must: its texts have no "
-                "line breaks (protocol json has them)"
+                "SenseiDB cannot do this range in BQL: upstream must: strings in BQL cannot "
+                'contain line breaks; set protocol = "json"'
             )
         return " AND ".join(f"{name} {sign} {_quoted(_written(str(b)))}" for sign, b in given)
 

@@ -81,7 +81,7 @@ def asked(query: Query, schema: Schema) -> Asked:
         field = schema[name]
         if field.type is FieldType.TEXT:
             raise Unsupported(
-                f"SenseiDB cannot do facets of text: never: {name!r} is not one value"
+                f"SenseiDB cannot do facets of text: never: a text ({name!r}) is not one value"
             )
         column = columns.column(field)
         facets[column] = max(facets.get(column, 1), limit)
@@ -131,16 +131,16 @@ def _sort(keys: Iterable[Sort], schema: Schema) -> Iterable[tuple[str, bool]]:
         if key.field == SCORE:
             if not key.descending:
                 raise Unsupported(
-                    "SenseiDB cannot do rising relevance: upstream must: it sorts by falling "
-                    "score, whatever order is asked for"
+                    "SenseiDB cannot sort by ascending relevance: upstream must: it always sorts "
+                    "scores in descending order"
                 )
             yield SCORE, True
             continue
         field = schema[key.field]
         if field.type in (FieldType.TEXT, FieldType.KEYWORDS):
             raise Unsupported(
-                f"SenseiDB cannot do sort by {key.field!r}: upstream must: it sorts by columns of "
-                "one value each"
+                f"SenseiDB cannot sort by {key.field!r}: upstream must: it sorts only by columns "
+                "with one value"
             )
         yield columns.here(field), True
         yield columns.column(field), key.descending
@@ -171,7 +171,7 @@ def _numbers(part: Range, field: Field) -> Within | None:
     low, high = part.low, part.high
     include_low, include_high = part.include_low, part.include_high
     if isinstance(low, str) or isinstance(high, str):
-        raise Unsupported(f"never: {part.field!r} holds numbers, and a text is no bound of them")
+        raise Unsupported(f"never: {part.field!r} holds numbers, so its bounds cannot be texts")
     if field.type is not FieldType.FLOAT:
         if low is not None:
             if low > _MOST:

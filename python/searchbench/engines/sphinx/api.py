@@ -74,7 +74,7 @@ class SphinxApi(Sphinx):
         if params["index"] == "realtime":
             raise Unsupported(
                 f"{self.can.title} cannot ingest in real time: upstream must: the native protocol "
-                "puts no documents in; use sphinx, over SphinxQL"
+                "cannot put documents in; use the engine `sphinx` (SphinxQL)"
             )
         super()._sensible(params)
 

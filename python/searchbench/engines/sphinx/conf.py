@@ -28,38 +28,41 @@ _INDEXING = "indexing.conf"
 MATCH_MODES = ("algebra", "any", "all", "phrase", "boolean")
 PARAMETERS = described(
     {
-        choice("workers", "threads", "fork", "prefork", "none"): "how requests are served: one "
-        "after another, by a process or a thread for each, or by processes forked beforehand; none "
-        "and prefork serve a connection until it is closed",
-        number("max_children", 0, (0, 10_000)): "connections served at once, those beyond are "
-        "turned away; prefork: processes forked beforehand (0: no limit; prefork: 16)",
-        number("dist_threads", 0, (0, 256)): "threads over which the local parts of one query are "
-        "spread; 0: one after another",
-        number("listen_backlog", 128, (1, 65_535)): "connections that may wait to be accepted "
+        choice("workers", "threads", "fork", "prefork", "none"): "how requests are served. "
+        "threads, fork: by a thread or a process for each connection; prefork: by processes that "
+        "were forked beforehand; none: one after another. With none and prefork, a connection is "
+        "served until it is closed",
+        number("max_children", 0, (0, 10_000)): "how many connections are served at once; more are "
+        "turned away (0: no limit). With prefork: how many processes are forked beforehand (0: "
+        "16)",
+        number("dist_threads", 0, (0, 256)): "over how many threads the local parts of one query "
+        "are spread; 0: one part after another",
+        number("listen_backlog", 128, (1, 65_535)): "how many connections may wait to be accepted "
         "(searchd's own default: 5)",
-        number("parts", 1, (1, 64), index=True): "indexes that are searched as one",
-        choice("part_kind", "local", "agent", "mixed"): "who searches a part: the server that is "
-        "asked, an agent (a searchd of its own on this machine), or mixed: the first is local, the "
-        "others are agents",
+        number("parts", 1, (1, 64), index=True): "how many indexes are searched as one",
+        choice("part_kind", "local", "agent", "mixed"): "who searches a part. local: the server "
+        "that is asked; agent: an agent, which is a searchd of its own on this machine; mixed: "
+        "the first part is local, the others have agents",
         counts(
             "parts_by_agent", (1, 64)
-        ): "how many parts each agent has: a list in their order, or "
-        "one number for all; `parts` follows from it. Without it, and without `agents`, each part "
-        "that is an agent has one of its own",
-        choice("levels", 1, 2): "merge the parts at once, or first by searchds in between and "
-        "then by the one that is asked",
+        ): "how many parts each agent has: a list in the order of the agents, or one number for "
+        "all; `parts` follows from it. Without it, and without `agents`, each part that is not "
+        "local has an agent of its own",
+        choice("levels", 1, 2): "1: the searchd that is asked merges all parts; 2: intermediate "
+        "searchds first merge the results of some parts each, then the one that is asked merges "
+        "theirs",
         number("agent_query_timeout_ms", 3000, (1, 3_600_000)): "an agent that takes longer is "
-        "left out, with a warning (searchd's own default)",
-        choice("match_mode", *MATCH_MODES): "how plain terms are asked: in the extended syntax as "
-        "the algebra has them, or by the older match mode that means the same, with its own "
-        "ranker",
-        choice("ranker", *RANKERS): "how matches are weighted, where match_mode is algebra",
-        choice("statistics", "local", "global"): "term statistics of each part, or of all local "
-        "parts together",
-        choice("index", "offline", "realtime", index=True): "made by indexer before the server "
-        "starts, or put into real-time indexes",
+        "left out, with a warning (3000: searchd's own default)",
+        choice("match_mode", *MATCH_MODES): "how plain terms are asked for. algebra: in the "
+        "extended syntax, as the query says; the others: by the older match mode that means the "
+        "same, with its own ranker",
+        choice("ranker", *RANKERS): "how matches are weighted, if match_mode is algebra",
+        choice("statistics", "local", "global"): "term statistics of each part (local), or of all "
+        "local parts together (global)",
+        choice("index", "offline", "realtime", index=True): "offline: the program indexer makes "
+        "the index before the server starts; realtime: documents are put into real-time indexes",
         number("rt_mem_limit_mb", 128, (1, 1_000_000), index=True): "memory of a real-time index; "
-        "what is beyond goes to disk",
+        "what exceeds it goes to disk",
     }
 )
 

@@ -42,7 +42,7 @@ _START = (
 _BETWEEN = re.compile(rf"{conf.MIDDLE}\d+_(\d+)$")
 _ONE_AND_META = f"SELECT {values.KEY} FROM {conf.ASKED} LIMIT 0,1; SHOW META"
 _NO_FUZZY = "upstream must: it finds whole words, prefixes and infixes"
-_NEVER = "never: it is said in each query"
+_NEVER = "never: it is part of each query, not a setting of the server"
 _SILENT = "upstream must: searchd does not report how it is configured"
 _SILENT_LEVERS = (
     *("workers", "max_children", "dist_threads", "listen_backlog"),
@@ -79,27 +79,27 @@ class Sphinx(Engine):
         packages=("sphinxsearch",),
         cannot={
             "fuzzy": _NO_FUZZY,
-            "refusal": "upstream must: indexer takes a number that is none for zero, without an "
+            "refusal": "upstream must: indexer stores what is not a number as zero, without an "
             "error",
         },
         deviations={
             "scoring": "weights are whole numbers: proximity times 1000 and BM25 without field "
-            "lengths; a prefix counts by the words it stands for; statistics are those of each "
-            "part",
-            "analysis": "what follows the 42nd character of a word is not seen",
-            "facets": "of a field with several values, the last of those with equal counts may be "
-            "others",
-            "groups": "above 40,000 different values counts are estimates",
-            "fields": "of a text the first 4 MiB come back",
-            "sort": "with three keys, an integer of ±2⁶³ sorts with the missing ones",
+            "lengths; a prefix counts as the words that it stands for; statistics are those of "
+            "each part",
+            "analysis": "only the first 42 characters of a word count",
+            "facets": "of a field with several values: if counts are equal, the last values listed "
+            "may be others",
+            "groups": "with more than 40,000 different values, counts are estimates",
+            "fields": "only the first 4 MiB of a text are returned",
+            "sort": "with three keys, an integer of ±2⁶³ sorts with the missing values",
         },
         unread={
             **dict.fromkeys(_SILENT_LEVERS, _SILENT),
             **dict.fromkeys(("match_mode", "ranker", "statistics"), _NEVER),
-            "part_kind": "never: a single part is local in two of three; of several it is read "
-            "back",
-            "parts_by_agent": "never: an agent with one part is as one without this; that one has "
-            "several is read back",
+            "part_kind": "never: for a single part, local and mixed are the same; for several "
+            "parts it is read back",
+            "parts_by_agent": "never: an agent with one part is the same with and without it; "
+            "several parts are read back",
         },
     )
     parameters: tuple[Parameter, ...] = conf.PARAMETERS
@@ -131,7 +131,7 @@ class Sphinx(Engine):
         if params.get("index") == "realtime" and asked != ["local", 1, "threads"]:
             raise Unsupported(
                 f"{self.can.title} cannot ingest in real time with these levers: upstream must: "
-                "real-time indexes need workers = threads, and take documents only where they are "
+                "real-time indexes need workers = threads, and take documents only if they are "
                 "local (part_kind = local, levels = 1)"
             )
 
@@ -280,13 +280,13 @@ class Manticore(Sphinx):
         unavailable="neither Debian nor Maven Central has it; attach to one that runs",
         cannot={
             "fuzzy": _NO_FUZZY,
-            "parts": "we could: distributed tables are as in Sphinx; here it is one table",
+            "parts": "we could: distributed tables work as in Sphinx, but we make one table",
         },
         deviations={
             "scoring": "weights are whole numbers: proximity times 1000 and BM25",
-            "facets": "of a field with several values, the last of those with equal counts may be "
-            "others",
-            "untried": "no server has answered this translator yet: its first answers try it",
+            "facets": "of a field with several values: if counts are equal, the last values listed "
+            "may be others",
+            "untried": "this translator has never been tried with a server",
         },
         unread=dict.fromkeys(("match_mode", "ranker"), _NEVER),
     )
@@ -294,10 +294,10 @@ class Manticore(Sphinx):
         {
             choice(
                 "match_mode", *conf.MATCH_MODES
-            ): "how plain terms are asked: in the extended syntax "
-            "as the algebra has them, or as Sphinx rewrote the older match mode that means the "
+            ): "how plain terms are asked for. algebra: in the extended syntax, as the query says; "
+            "the others: in the way in which Sphinx rewrote the older match mode that means the "
             "same, with its own ranker",
-            choice("ranker", *RANKERS): "how matches are weighted, where match_mode is algebra",
+            choice("ranker", *RANKERS): "how matches are weighted, if match_mode is algebra",
         }
     )
     analysed = conf.ASKED

@@ -149,7 +149,9 @@ def _mode(match: Match | None, params: Parameters, title: str) -> tuple[str | No
         return None, "", ranker
     plain = isinstance(match, Terms) and not match.fields and all(map(is_term, match.terms))
     if not plain or not isinstance(match, Terms) or not match.terms:
-        raise Unsupported(f"{title} cannot do this with match_mode {asked!r}: it takes plain terms")
+        raise Unsupported(
+            f"{title} cannot do this with match_mode {asked!r}, which takes only plain terms"
+        )
     if asked == "boolean" and match.mode in (Mode.ANY, Mode.ALL):
         return asked, (" | " if match.mode is Mode.ANY else " ").join(match.terms), "none"
     if _MATCH_MODES.get(asked) is not match.mode:
@@ -251,7 +253,7 @@ class _Parts:
         if slots > _MOST_SORT_KEYS:
             raise Unsupported(
                 f"{self.title} cannot sort by three keywords with missing values last: upstream "
-                "must: it sorts by five attributes at most"
+                "must: it sorts by at most five attributes"
             )
 
     def counts(self, name: str, limit: int, sort: str) -> Listing:
@@ -295,15 +297,18 @@ class _Parts:
             for bound in given:
                 if not values.exact_in_order(str(bound)):
                     raise Unsupported(
-                        f"{self.title} cannot do a range to {bound!r}: we could: words are ordered "
-                        "by a number made of their first eight bytes, which a bound of more than "
-                        "seven fills"
+                        f"{self.title} cannot do a range to {bound!r}: we could: keywords are "
+                        "ordered by a number made of their first eight bytes, so a bound may have "
+                        "at most seven"
                     )
             bounds = [None if b is None else values.order(str(b)) for b in bounds]
         elif kind is FieldType.FLOAT:
             bounds = [None if b is None else sortable(float(b)) for b in bounds]
         elif any(isinstance(bound, str) for bound in given):
-            raise Unsupported(f"{self.title} cannot do a range of {part.field} to a text")
+            raise Unsupported(
+                f"{self.title} cannot do this range: {part.field} holds numbers, so its bounds "
+                "cannot be texts"
+            )
         low, high = bounds
         least = values.LOWEST if low is None else math.ceil(low)
         most = values.GREATEST if high is None else math.floor(high)

@@ -29,7 +29,7 @@ from searchbench.lab.wire.exchange import Endpoint
 from searchbench.lab.wire.order import Order
 from searchbench.record.trial import OperationAbout, Queries
 from searchbench.workload.loads import Load
-from searchbench.workload.operations.draw import Columns, places_of, values_at
+from searchbench.workload.operations.draw import Columns, rows_of, values_at
 from searchbench.workload.operations.model import Answer, Operation, Sent, fixed, sent_for
 from searchbench.workload.operations.paths import NoRows, RowsAt
 from searchbench.workload.operations.text import Statement, read_method
@@ -76,7 +76,10 @@ class Operations:
     def compiled(self, engine: Engine, params: Parameters, endpoints: int = 1) -> Compiled:
         """Its bytes for an engine. LabError where they cannot be made."""
         if endpoints > 1:
-            raise LabError("operations are sent to one endpoint", "compile")
+            raise LabError(
+                "operations can be sent to only one endpoint; give the system one address",
+                "compile",
+            )
         tally, requests = _Tally(), []
         try:
             encoder = Encoder(self.dialect(engine, params))
@@ -191,8 +194,8 @@ def _drawn(table: Mapping[str, Any], corpus: Corpus, seed: int) -> Operation:
     if names:
         columns = columns_of(corpus, names)
         held, rows = len(columns[names[0]]), int(table["rows"])
-        places = places_of(held, rows, int(table["draws"]), table["order"], seed)
-        draws = tuple(tuple(values_at(columns, names, at)) for at in places)
+        numbers = rows_of(held, rows, int(table["draws"]), table["order"], seed)
+        draws = tuple(tuple(values_at(columns, names, at)) for at in numbers)
     answer: Answer = table["answer"]
     return Operation(table["name"], tuple(names), draws, answer)
 
@@ -213,8 +216,8 @@ def columns_of(corpus: Corpus, names: Sequence[str]) -> Columns:
         for name, values in zip(names, lists, strict=True):
             value = document.values.get(name) if name in typed else document.id
             if value is None:
-                raise CorpusError(f"{corpus.name}: the document {document.id} has no {name}, and "
-                                  "rows are asked for by it")  # fmt: skip
+                raise CorpusError(f"{corpus.name}: the document {document.id} has no {name}, "
+                                  "by which the operation asks for rows")  # fmt: skip
             values.append(value)
     columns = {}
     for name, values in zip(names, lists, strict=True):

@@ -1,4 +1,4 @@
-"""What this machine can do of a place: known before the first minute. Looks, and makes nothing."""
+"""Which levers of a place this machine has, before a study starts. It looks, and makes nothing."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _PACKAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """A lever on this machine. ``missing``: why it is not here, "" if it is; ``remedy``: and then?
+    """A lever on this machine. ``missing``: why the machine does not have it, "" if it has.
 
-    ``means``: what a study says to have it.
+    ``means``: what a study says to use it; ``remedy``: what to do if it is missing.
     """
 
     lever: str
@@ -45,7 +45,7 @@ class Ability:
 
     @property
     def here(self) -> bool:
-        """Is it to be had?"""
+        """Does this machine have it?"""
         return not self.missing
 
 
@@ -60,7 +60,7 @@ def ability(lever: str) -> Ability:
 
 
 def lacking(plan: Plan) -> list[str]:
-    """A sentence for each lever of a place of this plan that this machine does not have."""
+    """A sentence for each lever that this plan's places need and this machine does not have."""
     found: dict[str, None] = {}
     known: dict[str, Ability] = {}
     for treatment in plan.treatments:
@@ -71,9 +71,9 @@ def lacking(plan: Plan) -> list[str]:
 
 
 def untraced(plan: Plan) -> list[str]:
-    """That the sizes of reads and writes that this plan asks for cannot be traced here, and why.
+    """Why the sizes of reads and writes cannot be traced here, if this plan asks for them.
 
-    They are in no comparison, so that the rest of the study goes on without them.
+    No comparison uses them, so the rest of the study goes on without them.
     """
     one = ability("io_sizes")
     if not plan.traced or not one.missing:
@@ -95,7 +95,7 @@ def _lacking(place: Place, known: dict[str, Ability]) -> Iterator[str]:
     for storage in place.storages.values():
         owner = f"storage {storage.name}"
         if storage.kind == "zfs" and storage.limited:
-            yield f"{owner}: zfs-fuse has no device that could be slowed; use ext4, xfs or btrfs"
+            yield f"{owner}: zfs-fuse has no device to slow down; use ext4, xfs or btrfs"
         free = psutil.virtual_memory().available
         if storage.kind == "ram" and storage.size_bytes > free:
             yield (
@@ -132,8 +132,8 @@ def _hosts() -> Ability:
         arguments = ("link", "add", "searchbench0", "type", kind, *more)
         code, said = run("unshare", "--net", "--", program("ip") or "ip", *arguments)
         if code:
-            return Ability("hosts", means, f"this kernel makes no {kind}: {said.rstrip('.')}",
-                           "use a machine whose kernel does")  # fmt: skip
+            return Ability("hosts", means, f"this kernel cannot make a {kind}: {said.rstrip('.')}",
+                           "use a machine whose kernel can")  # fmt: skip
     return Ability("hosts", means)
 
 
@@ -141,7 +141,7 @@ def _delay() -> Ability:
     means = "delay_ms of a host"
     if lacks := _in_a_network("delay", means, "ip", "tc"):
         return lacks
-    # In a network of its own that is gone with the command.
+    # In a network namespace that ends with the command.
     tried = ("tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
     code, said = run("unshare", "--net", "--", program("tc") or "tc", *tried[1:])
     if code:
@@ -151,11 +151,11 @@ def _delay() -> Ability:
 
 
 def _in_a_network(lever: str, means: str, *programs: str) -> Ability | None:
-    """Why a network of its own cannot be tried; None where it can."""
+    """Why a network namespace cannot be tried; None if it can."""
     absent = [name for name in ("unshare", *programs) if program(name) is None]
     if absent:
         packages = " ".join(dict.fromkeys(_PACKAGES[name] for name in absent))
-        return Ability(lever, means, f"there is no {absent[0]}", f"apt-get install {packages}")
+        return Ability(lever, means, f"{absent[0]} is not installed", f"apt-get install {packages}")
     code, said = run("unshare", "--net", "--", "true")
     if code or not _may(_SYS_ADMIN):
         return Ability(lever, means, f"only root may make network namespaces: {said}".rstrip(": "),
@@ -226,7 +226,7 @@ def _zfs() -> Ability:
     found = _mounted("zfs", means, "fuse", "zfs-fuse", "zpool", "zfs")
     if found.here and (others := zfs.running()):
         return Ability(
-            "zfs", means, f"zfs-fuse runs here already, as process {others[0].pid}",
+            "zfs", means, f"another zfs-fuse runs on this machine, as process {others[0].pid}",
             "stop it: service zfs-fuse stop",
         )  # fmt: skip
     return found
@@ -248,7 +248,7 @@ def _io_sizes() -> Ability:
     means = "io_sizes = true"
     if program("bpftrace") is None:
         remedy = "apt-get install bpftrace"
-        return Ability("io_sizes", means, "there is no bpftrace", remedy)
+        return Ability("io_sizes", means, "bpftrace is not installed", remedy)
     if not _may(_SYS_ADMIN):
         return Ability("io_sizes", means, "only root may trace", _AS_ROOT)
     if not Path("/sys/kernel/btf/vmlinux").exists():
@@ -262,17 +262,17 @@ def _device(lever: str, means: str, *programs: str) -> Ability:
     kind = lever if lever in MAKERS else "ext4"
     found = _mounted(lever, means, kind, *programs)
     if found.here and not os.access("/dev/loop-control", os.W_OK):
-        missing = "there is no /dev/loop-control that we may write to"
+        missing = "/dev/loop-control does not exist, or we may not write to it"
         return Ability(lever, means, missing, "modprobe loop")
     return found
 
 
 def _mounted(lever: str, means: str, kind: str, *programs: str) -> Ability:
-    """Something that is mounted: a privilege, a file system of the kernel, programs."""
+    """Something that is mounted: it needs a privilege, a file system of the kernel, programs."""
     absent = [name for name in programs if program(name) is None]
     if absent:
         packages = " ".join(dict.fromkeys(_PACKAGES[name] for name in absent))
-        return Ability(lever, means, f"there is no {absent[0]}", f"apt-get install {packages}")
+        return Ability(lever, means, f"{absent[0]} is not installed", f"apt-get install {packages}")
     if not _may(_SYS_ADMIN):
         return Ability(lever, means, "only root may mount", _AS_ROOT)
     if not _kernel_has(kind):

@@ -37,7 +37,7 @@ class Evicted:
 
     @property
     def done(self) -> bool:
-        """Is next to nothing left? A page that the kernel reads meanwhile is no objection."""
+        """Is next to nothing left? A page that the kernel reads meanwhile does not count."""
         return self.after <= max(2, self.pages // 1000)
 
 
@@ -73,7 +73,9 @@ def resident_bytes(folders: Iterable[Path]) -> int:
 
 
 def resident(path: Path) -> int:
-    """How many pages of a file are in memory. To be told, one must own it or may write to it.
+    """How many pages of a file are in memory.
+
+    The kernel tells only who owns the file or may write to it.
 
     A file that has gone meanwhile has none.
     """

@@ -2,8 +2,8 @@
 
 Version 1 has a hierarchy for each controller, version 2 one for all; a machine may have both. Ours
 are made below our own group, so that limits put on us hold for them too. Where version 2 does not
-allow that (a group with processes of its own hands no controller on), they are made below the
-nearest group above that hands on what is wanted.
+allow that (a group with processes of its own passes no controller on), they are made below the
+nearest group above that passes on what is wanted.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _version_2(mount: mounts.Mounted, own: str, wanted: Sequence[str]) -> Hierar
         if _writable(parent):
             return Hierarchy(parent, 2)
         denied = denied or _denied(parent)
-    return denied or f"no control group above ours hands {' and '.join(wanted)} on"
+    return denied or f"no control group above ours passes on {' and '.join(wanted)}"
 
 
 def _own() -> dict[str, str]:
@@ -83,7 +83,7 @@ def _own() -> dict[str, str]:
 
 
 def _within(mount: mounts.Mounted, path: str) -> Path:
-    """A group's folder: a mount may show a part of its hierarchy only."""
+    """A group's folder: a mount may show only a part of its hierarchy."""
     root = mount.root.rstrip("/")
     inside = path.removeprefix(root) if path.startswith(f"{root}/") else path
     folder = Path(mount.point, inside.strip("/"))
@@ -96,7 +96,7 @@ def _writable(folder: Path) -> bool:
 
 
 def _denied(folder: Path) -> str:
-    return f"control groups below {folder} are not ours to make; run as root"
+    return f"we may not make control groups below {folder}; run as root"
 
 
 def _words(path: Path) -> list[str]:

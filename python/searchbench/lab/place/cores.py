@@ -13,25 +13,26 @@ from searchbench.places import Cores, Host, Place
 from searchbench.record.trial import Lever
 
 _ELSEWHERE = 0.01
-"""Share of its time that a system may have been on cores that are not its own: the kernel counts a
-process that it moves where it was found."""
+"""The share of its time that a system may have spent on cores that are not its own: when the kernel
+moves a process, it counts some of its time at the core where it found it."""
 
 
 def dealt(place: Place | Host | None, cores: Cores) -> tuple[int, ...]:
-    """The cores of a system. LabError (stage ``place``) where there are not so many, or not these.
+    """The cores of a system. LabError (stage ``place``) if the machine does not have them.
 
-    So many of those that are not the load generator's first; only what is more comes from those.
+    The load generator's cores are given only when all others are taken.
     """
     if place is None or not place.cores:
         return cores.server_cpus
     there = (*cores.server_cpus, *(c for c in cores.client_cpus if c not in cores.server_cpus))
     if isinstance(place.cores, int):
         if place.cores > len(there):
-            raise LabError(f"{place.title}: `cores` = {place.cores}, and {_has(there)}", "place")
+            raise LabError(f"{place.title}: `cores` = {place.cores}, but {_has(there)}; "
+                           "ask for fewer", "place")  # fmt: skip
         return tuple(sorted(there[: place.cores]))
     absent = sorted(set(place.cores) - set(there))
     if absent:
-        raise LabError(f"{place.title}: there is no core {absent[0]}; {_has(there)}", "place")
+        raise LabError(f"{place.title}: `cores` has core {absent[0]}, but {_has(there)}", "place")
     return tuple(sorted(place.cores))
 
 
@@ -50,7 +51,7 @@ def as_asked(place: Place | Host, asked: Sequence[int], pids: Iterable[int]) -> 
             seen.add(found)
             if not set(found) <= set(asked):
                 others.append(f"thread {task} may run on {numbers(found)}")
-    problem = f"{others[0]}, and was to run on {numbers(asked)}" if others else ""
+    problem = f"{others[0]}, but should run only on {numbers(asked)}" if others else ""
     if not threads:
         problem = "no process of the system was found, so its cores are not known"
     return Lever(
@@ -84,7 +85,7 @@ def numbers(cores: Sequence[int]) -> str:
 
 
 def _has(cores: Sequence[int]) -> str:
-    return f"this machine lets us use {numbers(sorted(cores))}"
+    return f"this machine lets us use only {numbers(sorted(cores))}"
 
 
 def _tasks(pid: int) -> list[int]:

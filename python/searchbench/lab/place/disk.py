@@ -29,7 +29,7 @@ MAKERS = {
     "xfs": ("mkfs.xfs", "-q", "-f"),
     "btrfs": ("mkfs.btrfs", "-q", "-f"),
 }  # fmt: skip
-"""What makes each file system on a file."""
+"""The command that makes each file system on a file."""
 
 SAVES_NOTHING = 0.95
 """Files that take so much of their size, or more, were not compressed."""
@@ -67,12 +67,12 @@ class Disk:
 
     @property
     def probe(self) -> Path:
-        """A file on it that is nobody's, to measure with."""
+        """A file on it to measure with; no engine uses it."""
         return self._point / "probe"
 
     @property
     def daemons(self) -> Sequence[psutil.Process]:
-        """Those that delay requests."""
+        """The processes that delay requests."""
         return self._slow.daemons
 
     def make(self) -> None:
@@ -82,7 +82,7 @@ class Disk:
         program, *arguments = MAKERS[self.asked.kind]
         code, said = things.run(program, *arguments, str(self._image))
         if code:
-            raise self._error(f"no {self.asked.kind} was made: {said}")
+            raise self._error(f"{self.asked.kind} could not be made: {said}")
         self._point.mkdir()
         self._attach(self._image)
         self.folder.mkdir()
@@ -100,7 +100,7 @@ class Disk:
         if found is None or found.kind != self.asked.kind or found.source != self._device:
             problem = f"{found.kind if found else 'nothing'} is mounted there"
         elif not self._direct():
-            problem = f"{self._device} has no direct I/O: its pages would be in memory twice"
+            problem = f"{self._device} has no direct I/O, so its pages would be in memory twice"
         read_back = "" if found is None else f"{found.kind} on {found.source}, direct I/O"
         levers = [
             lies(self.asked, "filesystem", self.asked.kind, self.folder, files, read_back, problem)
@@ -122,19 +122,19 @@ class Disk:
         loop = things.Loop(str(backing))
         self._numbers.append(self._ledger.note(loop))
         if said := loop.attach():
-            raise self._error(f"no loop device was attached: {said}")
+            raise self._error(f"a loop device could not be attached: {said}")
         (self._device,) = loop.devices()
         if not self._direct():
             where = mounts.holding(self._image)
             raise self._error(
-                f"{where.kind} at {where.point} has no direct I/O for a loop device, so pages "
-                "would be in memory twice; name a folder on another file system with --work"
+                f"{where.kind} at {where.point} has no direct I/O for loop devices, so pages would "
+                "be in memory twice; use --work to name a folder on another file system"
             )
         mount = things.Mount(str(self._point), self.asked.kind, str(backing))
         self._numbers.append(self._ledger.note(mount))
         said = mounts.mount(self._device, self._point, self.asked.kind, self._options())
         if said:
-            raise self._error(f"{self.asked.kind} was not mounted: {said}")
+            raise self._error(f"{self.asked.kind} could not be mounted: {said}")
 
     def _detach(self) -> list[str]:
         problems = self._ledger.undo(*self._numbers)
@@ -160,7 +160,7 @@ class Disk:
             return False
 
     def _compressed(self, files: Sequence[Path], found: mounts.Mounted | None) -> Lever:
-        """How much room the files take, against their size; and would they compress at all?"""
+        """How much room the files take, by their size; could they be compressed at all?"""
         os.sync()
         asked = self.asked.compression
         option = next((o for o in (found.options if found else ()) if o.startswith("compress")), "")
@@ -175,11 +175,11 @@ class Disk:
             possible = compressible(files)
             if possible < _COMPRESSES:
                 problem = (
-                    f"{effect}, and zlib makes {possible:.0%} of a sample; files whose room was "
-                    "reserved beforehand (fallocate) are not compressed"
+                    f"{effect}, but zlib compresses a sample to {possible:.0%}; files whose room "
+                    "was reserved beforehand (fallocate) are not compressed"
                 )
             else:
-                effect += f"; they do not compress (zlib makes {possible:.0%} of a sample)"
+                effect += f"; they hardly compress (zlib: a sample to {possible:.0%})"
         return Lever(
             name=f"storages.{self.asked.name}.compression",
             asked=asked,
@@ -221,7 +221,7 @@ class Disk:
 
 
 def compressible(files: Sequence[Path]) -> float:
-    """What zlib makes of a sample of these files, as a share; extent by extent, as btrfs does."""
+    """To what share zlib compresses a sample of these files; extent by extent, as btrfs does."""
     sizes = [path.stat().st_size for path in files]
     extents = [
         (path, at) for path, size in zip(files, sizes, strict=True)

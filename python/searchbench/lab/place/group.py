@@ -21,8 +21,8 @@ from searchbench.lab.place.control import hierarchies
 from searchbench.lab.place.ledger import Ledger
 
 PERIOD_US = 10_000
-"""Of a share of CPU: in so much time its part is given. Short, so that a slower host is not a host
-that stands still for tens of milliseconds."""
+"""The period in which a share of CPU is given. It is short, so that a slower host is not one that
+stands still for tens of milliseconds."""
 
 RATES = ("read_iops", "write_iops", "read_bytes_per_s", "write_bytes_per_s")
 _V1_RATES = dict(
@@ -84,7 +84,7 @@ class Group:
             try:
                 path.mkdir()
             except OSError as error:
-                raise LabError(f"{path} was not made: {error.strerror}", "place") from None
+                raise LabError(f"{path} could not be made: {error.strerror}", "place") from None
 
     @property
     def joins(self) -> tuple[Path, ...]:

@@ -61,8 +61,8 @@ def notes() -> Iterator[Note]:
         yield Note(
             kind="busy machine",
             number=f"{busy * cores:.2f} of {cores} cores busy before the trial began",
-            meaning="other work runs at the same time and slows what is measured",
-            remedy="stop it, or run the study when the machine is idle",
+            meaning="other programs run at the same time and slow down what is measured",
+            remedy="stop them, or run the study when the machine is idle",
         )
     governor = _read(_SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor")
     if governor not in (None, "performance"):
@@ -76,7 +76,8 @@ def notes() -> Iterator[Note]:
         yield Note(
             kind="one core",
             number="1 core",
-            meaning="client and server take turns on the same core, so each measures the other",
+            meaning="load generator and server take turns on one core, so the times of one contain "
+            "waiting for the other",
             remedy="measure on a machine with two cores or more",
         )
 
@@ -87,7 +88,7 @@ def shared() -> bool:
 
 
 def placement() -> Cores:
-    """This machine, with its cores dealt out: apart where there are two or more.
+    """How this machine's cores are shared out: with two or more, the server's are apart.
 
     The client takes the last core; its loop needs one whole core to be sharp, and a server
     that is pushed off a core by its own client is measured wrong.
@@ -99,10 +100,10 @@ def placement() -> Cores:
 
 
 def require_release_build() -> None:
-    """LabError where the measuring core is none to measure with."""
+    """LabError if the measuring core is a debug build."""
     if _core.profile != "release":
         raise LabError(
-            "the measuring core is a debug build; build it with `uv sync` before measuring", "host"
+            "the measuring core is a debug build, which is slow; build it with `uv sync`", "host"
         )
 
 

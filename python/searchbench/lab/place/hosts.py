@@ -31,9 +31,9 @@ _WHOLE = 1.001  # a core, and what adding up shares may be off
 _SHARED_CORE = Note(
     kind="hosts share a core",
     severity="note",
-    meaning="together the hosts may take more of it than there is, so each is slower when all work "
-    "than when asked alone; hosts on machines of their own would not be",
-    remedy="give them cores of their own, or shares of CPU that add up to 1",
+    meaning="the shares of the hosts on it add up to more than 1, so each host is slower when all "
+    "work than when it is asked alone; separate machines would not be",
+    remedy="give each host its own cores, or shares of CPU that add up to at most 1",
 )
 
 
@@ -59,7 +59,7 @@ class Hosts:
 
     @property
     def notes(self) -> list[Note]:
-        """That hosts have more of a core together than there is."""
+        """A note if the shares of hosts on one core add up to more than 1."""
         wanted: dict[int, float] = {}
         for one in self._ones.values():
             for cpu in one.cpus:
@@ -90,7 +90,7 @@ class Hosts:
         return Seat(one.cpus, joins, network.address(host.name), namespace, host.name)
 
     def loaded(self, by_host: Mapping[str, Sequence[int]]) -> None:
-        """LabError (stage ``place``) where a process is not on the host where it should be."""
+        """LabError (stage ``place``) if a process is not on the host where it should be."""
         for name, one in self._ones.items():
             pids = by_host.get(name, ())
             self._inside(one, pids)
@@ -111,12 +111,12 @@ class Hosts:
         self._begin()
 
     def killed(self) -> str:
-        """That the kernel ended processes of a host for want of memory; "" if it did not."""
+        """A sentence if the kernel killed processes of a host for lack of memory; else ""."""
         for one in self._ones.values():
             if one.group is not None and one.group.has("memory") and one.group.memory().oom_kills:
                 return (
-                    f"the kernel ended processes on host {one.host.name}, which needed more memory "
-                    f"than it has: `memory` = {size_words(one.host.memory_bytes)}; give it more"
+                    f"the kernel killed processes on host {one.host.name}: they needed more memory "
+                    f"than `memory` = {size_words(one.host.memory_bytes)}; give the host more"
                 )
         return ""
 
@@ -177,7 +177,7 @@ class Hosts:
         self._note(replace(lever, figures={**lever.figures, **used}))
 
     def _begin(self) -> None:
-        """From now on is counted."""
+        """Count from now on."""
         self._looked = time.monotonic()
         for one in self._ones.values():
             one.before = one.group.cpu() if one.group and one.group.has("cpuacct") else None
@@ -189,15 +189,15 @@ class Hosts:
 
 
 def _memory(host: Host, group: Group) -> Lever:
-    """Was it held to its cap? No file was in memory before, so whatever it reads is counted."""
+    """Was it held to its cap? No file was in memory before, so all that it reads is counted."""
     seen = group.memory()
     lever = _capped(host, seen.limit_bytes)
     used = f"its processes used {megabytes(seen.peak_bytes)}"
     more = seen.peak_bytes > seen.limit_bytes
-    met = f", and met the cap {seen.met:,} times" if seen.met else ""
+    met = f", and reached the cap {seen.met:,} times" if seen.met else ""
     return replace(
         lever,
-        effect=f"{used} at most{met}, {megabytes(seen.cached_bytes)} of it file pages",
+        effect=f"{used} at most{met}; {megabytes(seen.cached_bytes)} are file pages",
         problem=lever.problem or (used if more else ""),
         figures={
             "limit_bytes": seen.limit_bytes,
@@ -216,6 +216,6 @@ def _capped(host: Host, limit_bytes: int) -> Lever:
         name=f"{host.section}.memory",
         asked=size_words(asked),
         read_back=f"{limit_bytes:,} bytes",
-        problem="" if near else f"the kernel has {limit_bytes:,}",
+        problem="" if near else f"the kernel has set {limit_bytes:,} bytes",
         figures={"limit_bytes": limit_bytes},
     )

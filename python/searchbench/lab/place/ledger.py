@@ -91,9 +91,9 @@ class Ledger:
             self._write(_Line(made=self._last, thing=thing))  # type: ignore[arg-type]
         except OSError as error:
             raise LabError(
-                f"whatever is mounted or made is written down first, and {folder()} "
-                f"cannot be written: {error.strerror}; name another folder with "
-                "SEARCHBENCH_LEDGERS",
+                "whatever is made or mounted is written down first, so that it can be undone; "
+                f"but {folder()} cannot be written: {error.strerror}; set SEARCHBENCH_LEDGERS to "
+                "another folder",
                 "place",
             ) from None
         self._things[self._last] = thing
@@ -179,8 +179,8 @@ def clean() -> Cleaned:
             problems = _undo(things, undone)
             if unknown:
                 problems.append(
-                    f"{path} names {unknown} that this version of searchbench does not know; run "
-                    "`searchbench places clean` with the version that wrote it"
+                    f"{path} names {unknown}, which this version of searchbench does not know; run "
+                    "`searchbench places clean` with the version that wrote the file"
                 )
             if problems:
                 left += problems

@@ -1,6 +1,6 @@
-"""The seam of every lever of a place, and what is done with one that did not take.
+"""The steps of every lever of a place, and what happens if one did not take effect.
 
-    probe       is it to be had on this machine?         ``abilities.py``, before the first minute
+    probe       does this machine have it?               ``abilities.py``, before the study starts
     apply       ``make``, ``cap_memory``, ``throttle``   after it was written down (``ledger.py``)
     read back   what the kernel says it is
     effect      what is seen, once files lie there or the system was driven
@@ -18,7 +18,7 @@ from searchbench.record.trial import Lever
 
 
 def insist(levers: Iterable[Lever]) -> None:
-    """LabError (stage ``place``) with the first lever that did not take: never a silent one."""
+    """LabError (stage ``place``) for the first lever that did not take effect."""
     for lever in levers:
         if lever.problem:
             raise LabError(

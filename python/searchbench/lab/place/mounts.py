@@ -91,7 +91,9 @@ def unmount(point: Path | str, *, dead: bool = False) -> str:
             return ""
         if code != errno.EBUSY or time.monotonic() >= give_up:
             held = ", ".join(_held_by(point))
-            return f"{point} was not unmounted: {os.strerror(code)}{f' ({held})' if held else ''}"
+            return (
+                f"{point} could not be unmounted: {os.strerror(code)}{f' ({held})' if held else ''}"
+            )
         time.sleep(0.02)
     return ""
 

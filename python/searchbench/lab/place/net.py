@@ -102,11 +102,11 @@ class Network:
             self._slow(space.name, host.delay_ms)
 
     def _slow(self, space: str, delay_ms: float) -> None:
-        """Whatever the host sends waits for so long, once on each round trip."""
+        """Delay whatever the host sends, so that each round trip is delayed once."""
         code, said = run("tc", "-n", space, "qdisc", "add", "dev", DEVICE, "root", "netem",
                          "delay", f"{delay_ms}ms", "limit", "100000")  # fmt: skip
         if code:
-            raise LabError(f"no delay was set: tc: {said}", "place")
+            raise LabError(f"the delay could not be set: tc: {said}", "place")
 
     def _levers_of(self, host: Host) -> Iterable[Lever]:
         space, address = self._spaces[host.name], self._addresses[host.name]
@@ -115,17 +115,17 @@ class Network:
         away = [route for route in routes if not route.startswith(f"{_net(address)} dev {DEVICE}")]
         problem = f"a route leads out of it: {away[0]}" if away else ""
         if f"dev {self._bridge} " not in f"{way} ":
-            problem = problem or f"the route to it does not go through our bridge: {way}"
+            problem = problem or f"the route to it does not go over our bridge: {way}"
         # Nothing is sent before the way is known to be ours.
         trip_s = None if problem else _round_trip_s(address)
         if trip_s is None:
-            problem = problem or f"nothing comes back from {address}"
+            problem = problem or f"{address} does not answer"
         took = "" if trip_s is None else f"a round trip took {trip_s * 1e3:.3f} ms"
         figures = {} if trip_s is None else {"round_trip_s": trip_s}
         yield Lever(
             name=f"hosts.{host.name}",
             asked="a network namespace",
-            read_back=f"{address} by {self._bridge}",
+            read_back=f"{address} on {self._bridge}",
             effect=f"{took}; no route leads out of it" if not problem else took,
             problem=problem,
             figures=figures,
@@ -140,7 +140,7 @@ class Network:
             asked=f"{host.delay_ms:g} ms",
             read_back=has,
             effect=took,
-            problem=f"{took}, which is less" if short else "",
+            problem=f"{took}, which is less than the delay" if short else "",
             figures=figures,
         )
 
@@ -155,8 +155,8 @@ def _addresses(hosts: int) -> list[str]:
     for part in (*parts[turn:], *parts[:turn]):
         if not any(part.overlaps(other) for other in taken if other.prefixlen > 0):
             return [str(part[n]) for n in range(1, hosts + 2)]
-    raise LabError(f"routes of this machine lead to all of {RANGE}, from which hosts get their "
-                   "addresses; free a /24 of it", "place")  # fmt: skip
+    raise LabError(f"hosts get their addresses from {RANGE}, and this machine has routes to all of "
+                   "it; free a /24 of it", "place")  # fmt: skip
 
 
 def _net(address: str) -> str:
@@ -164,7 +164,7 @@ def _net(address: str) -> str:
 
 
 def _round_trip_s(address: str) -> float | None:
-    """The shortest of some; None where nothing comes back."""
+    """The shortest of several round trips; None if nothing comes back."""
     found = []
     for _ in range(_LOOKS):
         with socket.socket() as probe:
@@ -190,7 +190,7 @@ def _lines(*arguments: str) -> list[str]:
 
 
 def _lines_of(*command: str) -> list[str]:
-    """What it printed, line by line; LabError where it failed."""
+    """What the command printed, line by line; LabError if it failed."""
     code, said = run(*command, whole=True)
     if code:
         raise LabError(f"`{' '.join(command)}`: {said}", "place")

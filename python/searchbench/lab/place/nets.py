@@ -91,7 +91,7 @@ class Namespace(Thing, frozen=True, tag=True):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             if time.monotonic() > give_up:
-                return f"{self}: process {min(members)} in it does not end"
+                return f"{self}: process {min(members)} in it did not end"
             time.sleep(0.01)
         if self.there() and mounts.at(self.path) is None:
             self.path.unlink()  # killed before the namespace was put there

@@ -155,14 +155,14 @@ class Confines:
         self._begin()
 
     def killed(self) -> str:
-        """That the kernel ended processes of the system for want of memory; "" if it did not."""
+        """A sentence if the kernel killed processes of the system for lack of memory; else ""."""
         group, place = self._group, self.place
         kills = group.memory().oom_kills if group and group.has("memory") else 0
         if not kills:
             return self._hosts.killed() if self._hosts else ""
         who = "a process" if kills == 1 else f"{kills} processes"
         return (
-            f"the kernel ended {who} of the system, which needed more memory than place "
+            f"the kernel killed {who} of the system, which needed more memory than place "
             f"{place.name} has: `memory` = {size_words(place.memory_bytes)}; give it more"
         )
 
@@ -208,7 +208,7 @@ class Confines:
     def _device(self, name: str) -> Disk:
         made = self._storages.made(name)
         if not isinstance(made, Disk) or made.device is None:
-            raise LabError(f"storage {name} has no device that could be limited", "place")
+            raise LabError(f"storage {name} has no device whose rates could be limited", "place")
         return made
 
     def _note(self, *levers: Lever) -> None:
@@ -217,12 +217,12 @@ class Confines:
         insist(levers)
 
     def _begin(self) -> None:
-        """From now on is counted."""
+        """Count from now on."""
         self._looked = time.monotonic()
         self._cpu = self._group.cpu() if self._group and self._group.has("cpuacct") else None
 
     def _of_cpu(self, before: Cpu, now: Cpu, seconds: float) -> None:
-        """Cores and share, by the time that the system had."""
+        """Cores and share, judged by the CPU time that the system had."""
         place = self.place
         lever = self._found.get(f"places.{place.name}.cpu_share")
         if lever is not None:
@@ -233,7 +233,7 @@ class Confines:
             self._note(affinity.kept_to(lever, self.cpus, before.by_core_s, now.by_core_s))
 
     def _memory(self, group: Group) -> Lever:
-        """Was it held to its cap, and is what it has of its files on its account?"""
+        """Was it held to its cap, and are its files in memory charged to its control group?"""
         place, seen = self.place, group.memory()
         resident = self._storages.resident_bytes()
         lever = _capped(place, seen.limit_bytes)
@@ -243,14 +243,14 @@ class Confines:
         if free > _UNCHARGED_BYTES + _UNCHARGED * place.memory_bytes:
             problem = problem or (
                 f"{megabytes(free)} of the system's files are in memory and not charged to its "
-                "control group, so the cap does not hold for them"
+                "control group, so the cap does not apply to them"
             )
-        met = f", and met the cap {seen.met:,} times" if seen.met else ""
+        met = f", and reached the cap {seen.met:,} times" if seen.met else ""
         return replace(
             lever,
             effect=f"the system used {megabytes(seen.peak_bytes)} at most{met}; "
-            f"{megabytes(resident)} of its files are in memory, and "
-            f"{megabytes(seen.cached_bytes)} of file pages on its account",
+            f"{megabytes(resident)} of its files are in memory, and its control group is charged "
+            f"{megabytes(seen.cached_bytes)} of file pages",
             problem=problem,
             figures={
                 "limit_bytes": seen.limit_bytes,
@@ -271,7 +271,7 @@ def _limited(place: Place) -> dict[str, Storage]:
 def _cold(place: Place, evicted: Evicted) -> Lever:
     effect = f"{evicted.after:,} of {evicted.pages:,} pages of its files are in memory"
     if any(storage.kind == "ram" for storage in place.storages.values()):
-        effect += "; what lies in a storage in memory stays there"
+        effect += "; files on a storage in memory stay there"
     return Lever(
         name=f"places.{place.name}.cold",
         asked=place.cold,
@@ -285,14 +285,16 @@ def _cold(place: Place, evicted: Evicted) -> Lever:
 def _each_cold(place: Place, every: Sequence[Evicted]) -> Lever:
     """``every``: what was evicted before each query until now."""
     most = max(every, key=lambda one: one.after)
-    how = "the system stopped" if place.restart else "the system running"
+    how = "with the system stopped" if place.restart else "with the system running"
     effect = (
         f"before each of {len(every):,} queries, {how}: at most {most.after:,} of {most.pages:,} "
         "pages of its files in memory"
     )
-    problem = "" if every[-1].done else f"{every[-1].after:,} of {every[-1].pages:,} pages stay"
+    problem = (
+        "" if every[-1].done else f"{every[-1].after:,} of {every[-1].pages:,} pages stay in memory"
+    )
     if problem and not place.restart:
-        problem += ", which a process has mapped or writes to; set restart = true"
+        problem += ", because a process has mapped them or writes to them; set restart = true"
     return Lever(
         name=f"places.{place.name}.cold",
         asked=place.cold,
@@ -309,6 +311,8 @@ def _capped(place: Place, limit_bytes: int) -> Lever:
         name=f"places.{place.name}.memory",
         asked=size_words(asked),
         read_back=f"{limit_bytes:,} bytes",
-        problem="" if abs(limit_bytes - asked) < PAGE_BYTES else f"the kernel has {limit_bytes:,}",
+        problem=""
+        if abs(limit_bytes - asked) < PAGE_BYTES
+        else f"the kernel has set {limit_bytes:,} bytes",
         figures={"limit_bytes": limit_bytes},
     )

@@ -40,7 +40,9 @@ class Ram:
         self._number = self._ledger.note(things.Mount(str(self._point), "tmpfs", source))
         options = f"size={self.asked.size_bytes},mode=0755"
         if said := mounts.mount(source, self._point, "tmpfs", options):
-            raise LabError(f"storage {self.asked.name}: no tmpfs was mounted: {said}", "place")
+            raise LabError(
+                f"storage {self.asked.name}: tmpfs could not be mounted: {said}", "place"
+            )
 
     def forget(self) -> None:
         """It lies in memory."""

@@ -39,7 +39,7 @@ def shared(place: Place | Host, group: Group, cpus: Sequence[int]) -> Lever:
             child.wait()
     got, has = used_s / took_s / count, group.shared_cpu() / count
     effect = f"a busy loop had {got:.0%} of each core"
-    problem = "" if abs(has - asked) < 1e-3 + 1e-3 * asked else f"the kernel has {has:.3f}"
+    problem = "" if abs(has - asked) < 1e-3 + 1e-3 * asked else f"the kernel has set {has:.3f}"
     if got > asked * (1 + _OFF) + 0.01:
         problem = problem or f"{effect}: more than its share"
     return Lever(
@@ -56,7 +56,7 @@ def taken(lever: Lever, share: float, before: Cpu, now: Cpu, core_s: float) -> L
     """The lever with what the system took, of so many seconds of its cores."""
     used, stopped = (now.used_s - before.used_s) / core_s, now.throttled - before.throttled
     loop = lever.effect.partition(";")[0]
-    effect = f"{loop}; the system had {used:.0%}, and was stopped {stopped:,} times"
+    effect = f"{loop}; the system had {used:.0%}, and was held back {stopped:,} times"
     more = used > share * _MORE + 0.01
     figures = {
         "used_share": used,

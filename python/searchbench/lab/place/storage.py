@@ -65,7 +65,7 @@ class Directory:
         """Make the folder."""
         if not Path(self.asked.directory).is_dir():
             raise LabError(
-                f"storage {self.asked.name}: there is no directory {self.asked.directory}; make "
+                f"storage {self.asked.name}: there is no directory {self.asked.directory}; create "
                 "it, or name another",
                 "place",
             )
@@ -75,11 +75,11 @@ class Directory:
             self.folder.mkdir()
         except OSError as error:
             raise LabError(
-                f"storage {self.asked.name}: {self.folder} was not made: {error.strerror}", "place"
+                f"storage {self.asked.name}: cannot make {self.folder}: {error.strerror}", "place"
             ) from None
 
     def forget(self) -> None:
-        """It keeps nothing besides."""
+        """Nothing to do: it caches nothing of its own."""
 
     def levers(self, files: Sequence[Path]) -> list[Lever]:
         """Where the files lie."""
@@ -103,7 +103,7 @@ def lies(
     read_back: str,
     problem: str = "",
 ) -> Lever:
-    """The lever of what a storage is; its effect is that files are on it, and none elsewhere."""
+    """The lever that says what a storage is; its effect: all files lie on it, none elsewhere."""
     device = folder.stat().st_dev
     stats = [path.stat() for path in files if path.exists()]
     on_it = sum(each.st_size for each in stats if each.st_dev == device)
@@ -111,7 +111,7 @@ def lies(
     if not problem and off_it:
         problem = f"{megabytes(off_it)} of its files lie on another file system"
     elif not problem and not on_it:
-        problem = f"no file lies on it, of {len(stats)} that should"
+        problem = f"no file of the system lies on it; {len(stats)} should"
     return Lever(
         name=f"storages.{asked.name}.{key}",
         asked=wanted,

@@ -127,7 +127,7 @@ class Storages:
             if made.asked.kind != "directory" and free < _FULL * size:
                 return (
                     f"the storage {name} is full: {megabytes(free)} are left of `size` = "
-                    f"{size_words(made.asked.size_bytes)}; give it more"
+                    f"{size_words(made.asked.size_bytes)}; make it larger"
                 )
         return ""
 
@@ -173,6 +173,7 @@ def not_in_memory(evicted: Evicted) -> None:
         page = cold.PAGE_BYTES
         raise LabError(
             f"{megabytes(evicted.after * page)} of {megabytes(evicted.pages * page)} of the "
-            "system's files are still in memory: a process has them mapped, or writes to them",
+            "system's files could not be evicted from memory: a process has mapped them, or writes "
+            "to them; stop that process",
             "place",
         )

@@ -24,7 +24,7 @@ from searchbench.lab.place import mounts
 from searchbench.lab.system.names import program
 
 PREFIX = "searchbench-"
-"""What begins the names of folders, groups and pools that we make."""
+"""The beginning of the names of the folders, groups and pools that we make."""
 
 # Of linux/loop.h.
 _LOOP_CLR_FD, _LOOP_CONFIGURE, _LOOP_CTL_GET_FREE = 0x4C01, 0x4C0A, 0x4C82
@@ -233,7 +233,7 @@ class Group(Thing, frozen=True, tag=True):
             for pid in members:
                 _end(pid, signal.SIGKILL)
             if time.monotonic() > give_up:
-                return f"{self}: process {min(members)} in it does not end"
+                return f"{self}: process {min(members)} in it did not end"
             time.sleep(0.01)
         return next(filter(None, map(_remove_group, self.paths)), "")
 
@@ -297,7 +297,7 @@ class Daemon(Thing, frozen=True, tag=True):
                 time.sleep(0.02)
             if not self.there():
                 return ""
-        return f"{self} does not end"
+        return f"{self} did not end"
 
 
 class Pool(Thing, frozen=True, tag=True):
@@ -335,7 +335,7 @@ def run(
     """
     found = program(program_name)
     if found is None:
-        return 127, f"there is no program {program_name}"
+        return 127, f"{program_name} is not installed"
     try:
         done = subprocess.run(
             [found, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -65,7 +65,7 @@ def throttle(group: Group, device: str, path: str, storage: Storage, probe: Path
     levers = []
     for rate, limit in limits.items():
         was = group.rate(device, rate)
-        problem = "" if was == limit else f"the kernel has {was or 'no limit'}"
+        problem = "" if was == limit else f"the kernel has set {was or 'no limit'}"
         found, without = measured[rate], alone.get(rate)
         effect = f"{_said(rate, found)} past the page cache"
         if found > limit * (1 + TOLERANCE):
@@ -73,7 +73,7 @@ def throttle(group: Group, device: str, path: str, storage: Storage, probe: Path
         elif found < limit * (1 - TOLERANCE) and without is not None:
             effect += f"; without the limit it is {_said(rate, without)} here"
             if found < limit * _SHORT and without > limit * (1 + TOLERANCE):
-                problem = problem or f"{effect}: the limit is not what holds it"
+                problem = problem or f"{effect}: something other than the limit slows it down"
         figures = {f"measured_{rate}": found}
         if rate.startswith("read") and mapped is not None:
             of_faults = mapped * (1 if rate == "read_iops" else _SMALL)
@@ -82,7 +82,7 @@ def throttle(group: Group, device: str, path: str, storage: Storage, probe: Path
             if of_faults > limit * (1 + TOLERANCE):
                 problem = problem or f"{effect}: more than its limit"
         if rate.startswith("write") and not group.late_writes_limited():
-            effect += "; writes that the kernel does later are not limited (control groups 1)"
+            effect += "; writes that the kernel delays are not limited (control groups version 1)"
         levers.append(
             Lever(
                 name=f"storages.{storage.name}.{_KEYS[rate]}",
@@ -191,8 +191,8 @@ def _room(probe: Path, size_bytes: int = _PROBE_BYTES) -> str:
         except OSError as error:
             probe.unlink(missing_ok=True)
             raise LabError(
-                f"no {megabytes(size_bytes)} to measure rates with on {probe.parent}: "
-                f"{error.strerror}",
+                f"rates are measured with a file of {megabytes(size_bytes)}, and it could not be "
+                f"written to {probe.parent}: {error.strerror}",
                 "place",
             ) from None
     return str(probe)
@@ -218,7 +218,7 @@ def _result(child: subprocess.Popen[bytes]) -> dict[str, float]:
         raise
     if child.returncode:
         words = " ".join(err.decode(errors="replace").split())[-300:]
-        raise LabError(f"the rate of a device was not measured: {words}", "place")
+        raise LabError(f"the rate of a device could not be measured: {words}", "place")
     found: dict[str, float] = json.loads(out)
     return found
 

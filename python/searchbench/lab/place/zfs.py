@@ -46,18 +46,18 @@ class Daemon:
 
     @property
     def processes(self) -> list[psutil.Process]:
-        """It, while it runs."""
+        """The process, while it runs."""
         return things.Daemon("zfs-fuse", self.marker).processes()
 
     def enter(self) -> None:
-        """Have it run; LabError where another does, or where it does not start."""
+        """Start it unless it runs; LabError if another one runs, or if it does not start."""
         self._users += 1
         if self.processes:
             return
         if others := running():
             raise LabError(
-                f"zfs-fuse runs here already (process {others[0].pid}) and is not ours; stop it: "
-                "service zfs-fuse stop",
+                f"a zfs-fuse that is not ours runs on this machine (process {others[0].pid}); stop "
+                "it: service zfs-fuse stop",
                 "place",
             )
         self._pidfile.parent.mkdir(parents=True, exist_ok=True)
@@ -69,11 +69,11 @@ class Daemon:
         give_up = time.monotonic() + _STARTS_S
         while things.run("zpool", "list", "-H")[0]:
             if code or time.monotonic() > give_up:
-                raise LabError(f"zfs-fuse did not start: {said or 'it said nothing'}", "place")
+                raise LabError(f"zfs-fuse did not start: {said or 'it printed nothing'}", "place")
             time.sleep(0.05)
 
     def leave(self) -> list[str]:
-        """End it where nobody needs it any more."""
+        """End it if no pool needs it any more."""
         self._users -= 1
         return self._ledger.undo(self._number) if self._users <= 0 else []
 
@@ -118,7 +118,7 @@ class Zfs:
             *properties, self._pool, str(self._image),
         )  # fmt: skip
         if code:
-            raise self._error(f"no pool was made: {said}")
+            raise self._error(f"the pool could not be made: {said}")
         self.folder.mkdir()
 
     def forget(self) -> None:
@@ -200,9 +200,9 @@ class Zfs:
         if not problem and size > 1_000_000 and share >= _SAVES:
             possible = compressible(files)
             if possible < 0.85:
-                problem = f"{effect}, and zlib makes {possible:.0%} of a sample"
+                problem = f"{effect}, but zlib compresses a sample to {possible:.0%}"
             else:
-                effect += f"; they do not compress (zlib makes {possible:.0%} of a sample)"
+                effect += f"; they hardly compress (zlib: a sample to {possible:.0%})"
         return Lever(
             name=f"storages.{self.asked.name}.compression",
             asked=self.asked.compression,

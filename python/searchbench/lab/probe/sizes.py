@@ -75,7 +75,7 @@ class Tracer:
         """Start to count. LabError (stage ``trace``) where it cannot."""
         found = program("bpftrace")
         if found is None:
-            raise LabError("there is no bpftrace; apt-get install bpftrace", "trace")
+            raise LabError("bpftrace is not installed; apt-get install bpftrace", "trace")
         self._script.parent.mkdir(parents=True, exist_ok=True)
         self._script.write_text(_script(os.getpid()))
         argv = [found, "-f", "json", str(self._script)]

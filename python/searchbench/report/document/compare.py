@@ -96,6 +96,15 @@ _FASTER = {
         "Faster, but on one query alone",
         "A difference is resolved on one query alone.",
     ),
+    standing.ALIKE_ON_FEW: (
+        "Faster, but over few queries",
+        "Both answer fewer than 90 % of the queries alike, and how fast the others are compared is "
+        "not known.",
+    ),
+    standing.NOT_KNOWN_ALIKE: (
+        "Faster, but not known to answer the same",
+        "The replies were not read, so whether both answer the same is not known.",
+    ),
 }
 
 

@@ -82,8 +82,8 @@ def _answer(found: RecordComparison) -> Section:
         "ratios",
         "The second against the first",
         f"Ratios by {title_of(found.metric).lower()} with their intervals; right of 1× the second "
-        "is better. Grey: not resolved, or a difference of these two runs only."
-        + (" Shaded: the noise floor within the runs." if shaded else ""),
+        "is better. Grey: not resolved, or a difference of which it is not known whether it is one "
+        "of the runs." + (" Shaded: the noise floor within the runs." if shaded else ""),
         partial(figures.differences, *_drawn(own)),
     )
     blocks += notices.in_full(found)
@@ -119,8 +119,11 @@ def _badge(found: RecordComparison) -> Badge:
         over = ", over the queries that were measured on both sides" if few else ""
         return Badge("Regression", "bad", f"{why}{over}.")
     if found.beyond_threshold:
-        why = f"A loss of more than {beyond} is larger than the noise within the two runs; whether "
-        return Badge("These two runs differ", "unsure", why + "it is the change is not known.")
+        one = next((of.single for of in found.comparisons if of.single), "")
+        noise = "what runs of one side differ by" if one else "the noise within the two runs"
+        why = f"A loss of more than {beyond} is larger than {noise}; whether "
+        said = f"The {one} differs" if one else "These two runs differ"
+        return Badge(said, "unsure", why + "it is the change is not known.")
     if found.regressed is None:
         why = f"No loss of more than {beyond} is resolved; how much runs differ is not known."
         return Badge("Not resolved", "unsure", why)

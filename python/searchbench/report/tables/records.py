@@ -31,8 +31,13 @@ def lines(found: Sequence[RecordLine]) -> Table:
         if of.ratio is None:
             return NONE
         differ = "how much they differ is not known"
-        if of.run_sd is not None:
-            differ = f"differ by {numbers.digits(100 * of.run_sd, 2)} %"
+        each = [
+            f"{which} differ by {numbers.digits(100 * sd, 2)} %"
+            for which, sd in zip(("first", "second"), of.run_sds, strict=True)
+            if sd is not None
+        ]
+        if each:
+            differ = ", ".join(each)
         return Cell(f"{of.runs[0]} and {of.runs[1]}", below=differ)
 
     def floor(of: RecordLine) -> Cell:

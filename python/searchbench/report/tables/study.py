@@ -121,6 +121,9 @@ def comparisons(found: Sequence[Comparison], labels: Mapping[str, str]) -> Table
         return Cell("unknown", "there is no valid A/A control", tone="quiet")
 
     def queries(c: Comparison) -> Cell:
+        if of_job(c.metric):  # asked afterwards, and not what the ratio is over
+            of = c.queries_used + c.queries_left_out
+            return Cell(f"{c.queries_used} of {of}", below=line("alike afterwards")) if of else NONE
         said = [f"{numbers.count(c.queries_left_out)} left out"] if c.queries_left_out else []
         if c.queries_measured is not None and c.queries_measured < c.queries_used:
             said.append(f"{numbers.count(c.queries_measured)} measured on both sides")

@@ -1,6 +1,6 @@
 """Operations: one question in an engine's own words, of one or several statements.
 
-text        the text of a method, with its marks and its places for values
+text        the text of a method, with its marks and placeholders
 http_text   how a text of HTTP is taken apart into requests
 paths       where the rows lie in a reply of JSON
 draw        which rows an operation asks for, drawn from the corpus with the seed

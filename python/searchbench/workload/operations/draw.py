@@ -2,10 +2,10 @@
 
 ascending   random rows, their keys in the corpus's order
 random      the same rows in an order drawn by lot
-clustered   rows that follow each other in the corpus, from a place that is drawn
+clustered   rows that follow each other in the corpus; which is the first is drawn by lot
 
-The same seed gives the same rows whatever the method is, and those of a smaller number are not the
-beginning of those of a greater one.
+The same seed gives the same rows for every method. A draw of few rows is not the beginning of a
+draw of more rows.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ ORDERS = ("ascending", "random", "clustered")
 Columns = Mapping[str, NDArray[Any]]
 
 
-def places_of(held: int, rows: int, draws: int, order: str, seed: int) -> list[NDArray[np.int64]]:
-    """For each draw the places (from 0) of ``rows`` of the ``held`` rows, all different.
+def rows_of(held: int, rows: int, draws: int, order: str, seed: int) -> list[NDArray[np.int64]]:
+    """For each draw the numbers (from 0) of ``rows`` of the ``held`` rows, all different.
 
-    QueryError where there are not so many.
+    QueryError if there are fewer rows than that.
     """
     if rows > held:
-        raise QueryError(f"{rows:,} different rows are asked for, and the corpus has {held:,}")
+        raise QueryError(
+            f"the operation asks for {rows:,} different rows, and the corpus has {held:,}; "
+            "make `rows` smaller, or the corpus larger"
+        )
     found = []
     for number in range(draws):
         rng = np.random.default_rng([seed, number, rows])
@@ -41,6 +44,8 @@ def places_of(held: int, rows: int, draws: int, order: str, seed: int) -> list[N
     return found
 
 
-def values_at(columns: Columns, names: Sequence[str], places: NDArray[np.int64]) -> list[list[Any]]:
-    """By column the values at these places, as Python has them."""
-    return [columns[name][places].tolist() for name in names]
+def values_at(
+    columns: Columns, names: Sequence[str], numbers: NDArray[np.int64]
+) -> list[list[Any]]:
+    """By column the values in these rows, as Python has them."""
+    return [columns[name][numbers].tolist() for name in names]

@@ -65,23 +65,23 @@ def _one(block: list[tuple[int, str]]) -> Iterator[tuple[int, list[tuple[int, st
             marks.append((number, comment[1].strip()))
     if not block:
         if marks:
-            raise BadRequest(marks[0][0], f"{marks[0][1].split()[0]} is a mark, and no request "
-                             "follows")  # fmt: skip
+            raise BadRequest(marks[0][0], f"no request follows the mark "
+                             f"{marks[0][1].split()[0]}")  # fmt: skip
         return
     start, first = block[0]
     if first.lstrip()[:1] in ("{", "["):
         yield start, marks, "", _joined(block)
         return
     if _FIRST.fullmatch(first.strip()) is None:
-        raise BadRequest(start, f"{first.strip()[:60]!r} begins no request: say its method and "
-                         "path, as in POST /docs/_search, or begin with { for a body of JSON "
-                         "alone")  # fmt: skip
+        raise BadRequest(start, f"{first.strip()[:60]!r} does not begin a request: begin with "
+                         "method and path, as in POST /docs/_search, or with { if the request is "
+                         "only a body of JSON")  # fmt: skip
     head = [first.strip().removesuffix(" HTTP/1.1")]
     at = 1
     while at < len(block) and block[at][1].strip():
         if _HEADER.fullmatch(block[at][1].strip()) is None:
-            raise BadRequest(block[at][0], f"{block[at][1].strip()[:60]!r} is no header: an empty "
-                             "line stands between headers and body")  # fmt: skip
+            raise BadRequest(block[at][0], f"{block[at][1].strip()[:60]!r} is not a header: put "
+                             "an empty line between headers and body")  # fmt: skip
         head.append(block[at][1].strip())
         at += 1
     yield start, marks, "\n".join(head) + "\n\n", _joined(block[at + 1 :])

@@ -1,7 +1,7 @@
 """An operation with its draws, and a method as what it sends for one of them.
 
-What is sent is still text with its values apart (``Sent``): a wire makes bytes of it, with the
-values in the text or beside it.
+What a method sends (``Sent``) is still text, with its values apart. A wire makes bytes of it, with
+the values in the text or beside it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from itertools import islice
 from typing import Any, Literal
 
 from searchbench.workload.operations.http_text import in_head
-from searchbench.workload.operations.text import Place, Repeated, Statement, When
+from searchbench.workload.operations.text import Placeholder, Repeated, Statement, When
 
 Answer = Literal["set", "order", "count"]
 MARKER = "?"
 _AT_ONCE = 10_000
 _SHOWN = 20
-"""Rows of a draw that the record has."""
+"""How many rows of each draw the record keeps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One statement as it is sent. ``values``: of a prepared one those of its markers, else none.
+    """One statement as it is sent. ``values``: those of a prepared statement's markers, else none.
 
     ``line``: of the statement in its text. ``pipelined`` as in ``Statement``.
     """
@@ -44,7 +44,7 @@ class Operation:
     """What is asked, whatever the method: the rows of each draw, by column.
 
     ``columns``: their names; ``draws``: for each draw, by column, the values of its rows.
-    ``held``: by what it was drawn, for the record.
+    ``held``: how it was drawn, for the record.
     """
 
     name: str
@@ -55,12 +55,12 @@ class Operation:
 
     @property
     def rows(self) -> int:
-        """How many rows one asks for."""
+        """How many rows one operation asks for."""
         return len(self.draws[0][0]) if self.columns and self.draws else 0
 
     @property
     def digest(self) -> str:
-        """The same for methods that answer the same."""
+        """Equal for all methods of one operation."""
         seen = hashlib.blake2b(digest_size=16)
         seen.update(json.dumps([self.name, self.columns, self.answer, len(self.draws)]).encode())
         for draw in self.draws:
@@ -103,7 +103,7 @@ def sent_for(
 
 
 def fixed(statements: Sequence[Statement], when: When, levers: Mapping[str, Any]) -> list[Sent]:
-    """Those that are sent once, or once on each connection."""
+    """The statements that are sent once, or once on each connection."""
     known = {f"system.{name}": str(level) for name, level in levers.items()}
     return [
         _sent(statement, (), (), known, str, lambda _: MARKER)
@@ -123,7 +123,7 @@ def _sent(
     given: list[Any] = []
     at = {name: number for number, name in enumerate(columns)}
 
-    def value(place: Place, row: int) -> str:
+    def value(place: Placeholder, row: int) -> str:
         if place.name not in at:
             return known[place.name]
         one = block[at[place.name]][row]
@@ -137,7 +137,7 @@ def _sent(
     for part in statement.parts:
         if isinstance(part, str):
             pieces.append(part)
-        elif isinstance(part, Place):
+        elif isinstance(part, Placeholder):
             pieces.append(value(part, 0))
         else:
             pieces.append(_repeated(part, rows, value, at, block, literal, statement.prepared))
@@ -150,18 +150,18 @@ def _sent(
 def _repeated(
     part: Repeated,
     rows: int,
-    value: Callable[[Place, int], str],
+    value: Callable[[Placeholder, int], str],
     at: Mapping[str, int],
     block: Sequence[Sequence[Any]],
     literal: Callable[[object], str],
     prepared: bool,
 ) -> str:
     if not prepared:  # a million rows are usual: a template for all, filled by column
-        places = [p for p in part.parts if isinstance(p, Place)]
+        places = [p for p in part.parts if isinstance(p, Placeholder)]
         names = [p.name for p in places]
         if all(p.name in at and not p.head for p in places):
             form = "".join(
-                "%s" if isinstance(p, Place) else p.replace("%", "%%") for p in part.parts
+                "%s" if isinstance(p, Placeholder) else p.replace("%", "%%") for p in part.parts
             )
             if names:
                 columns = [block[at[name]] for name in names]

@@ -61,7 +61,7 @@ class RowsAt:
             for each in several:
                 if isinstance(each, dict):
                     raise NoRows(
-                        f"{self.path.text!r} has objects in it: say which of their keys are the "
+                        f"{self.path.text!r} holds objects: say which of their keys are the "
                         f"columns, as in {self.path.text + ': ' + next(iter(each), 'key')!r}"
                     )
                 yield each if isinstance(each, list) else [each]
@@ -85,8 +85,8 @@ def read_rows_at(text: str) -> RowsAt:
         else:
             parts[-1] += piece
     if marks and (marks[0] != ":" or ":" in marks[1:]):
-        raise QueryError(f"{text!r} is no path to rows: one colon comes before the columns, and "
-                         "commas are between them, as in 'facets.color: value, count'")  # fmt: skip
+        raise QueryError(f"{text!r} is not a path to rows: write one colon before the columns and "
+                         "commas between them, as in 'facets.color: value, count'")  # fmt: skip
     whole, *columns = (_path(part, text) for part in parts)
     return RowsAt(whole, tuple(columns))
 
@@ -112,8 +112,8 @@ def _path(part: str, whole: str) -> Path:
             break
         rest = rest[1:]
     if rest or not steps:
-        raise QueryError(f"{whole!r} is no path to rows: {at!r} is no way from key to key, as in "
-                         "hits.hits or \"a key\".0")  # fmt: skip
+        raise QueryError(f"{whole!r} is not a path to rows: {at!r} should be keys joined by "
+                         "dots, as in hits.hits or \"a key\".0")  # fmt: skip
     return Path(at, tuple(steps), number)
 
 

@@ -1,23 +1,25 @@
-"""The text of a method: statements that end with ``;``, marks before them, places for values.
+"""The text of a method: statements that end with ``;``, with marks and placeholders.
 
-So it is in SQL and BQL; the text of HTTP is one of requests (``http_text``). A mark is a comment of
-its own line, ``-- @before`` or ``-- @each 1000 @prepared``, for the statement that follows:
+This holds for SQL and BQL; in HTTP the text consists of requests (``http_text``). A mark is a
+comment on a line of its own, ``-- @before`` or ``-- @each 1000 @prepared``, for the statement that
+follows:
 
     once         sent when the index is made, before anything is timed
     connection   sent once on each connection, after its login
     before       set-up of each operation, not timed
     after        clean-up of each operation, not timed
-    each N       sent for every N rows that are asked for (1 if N is left out)
+    each N       sent once for every N requested rows (1 if N is left out)
     prepared     prepared once on each connection; then only executed
-    pipelined N  N of it are sent at once, before the replies come (100 if N is left out)
-    ignored      its rows are no part of the answer
+    pipelined N  sent N at a time, without waiting for each reply (100 if N is left out)
+    ignored      its rows are not part of the answer
     rows PATH    where its rows lie in a reply of JSON (``paths``)
 
 In HTTP a comment begins with ``#``, and only SQL is prepared and pipelined.
 
-Places: ``{name}`` is a column of the row that is asked for, ``[each ", ": ({id})]`` is what it has
-in it once for each row, with what is quoted between. ``{rows}`` is how many rows are asked for,
-``{system.LEVER}`` a lever of the system. Other braces and brackets are left as they are.
+Placeholders: ``{name}`` is the value of a column in a requested row; ``[each ", ": ({id})]`` is
+its content once for each requested row, separated by the quoted text. ``{rows}`` is the number of
+requested rows, ``{system.LEVER}`` a lever of the system. Other braces and brackets are left as they
+are.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ _PIECE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _EACH = re.compile(r'\[each\s+"((?:[^"\\]|\\.)*)"\s*:\s?')
-_PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]*)\}")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.]*)\}")
 
 
 class BadText(QueryError):  # noqa: N818 -- a text is bad, not we
@@ -61,8 +63,8 @@ class BadText(QueryError):  # noqa: N818 -- a text is bad, not we
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a value goes. ``head``: into the path or a header of a request."""
+class Placeholder:
+    """Stands for a value. ``head``: in the path or a header of a request."""
 
     name: str
     head: bool = False
@@ -70,22 +72,22 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """What stands once for each row, and what is between."""
+    """What is repeated for each row (``parts``), and the text that separates it (``between``)."""
 
     between: str
-    parts: tuple[str | Place, ...]
+    parts: tuple[str | Placeholder, ...]
 
 
-Part = str | Place | Repeated
+Part = str | Placeholder | Repeated
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One statement with its marks. ``line``: where it begins, from 1.
 
-    ``each``: it is sent for every so many rows; 0: once for all of them. ``pipelined``: so many are
-    sent at once; 0: each after the reply to the one before. ``rows``: where its rows lie in a reply
-    of JSON; "" where nothing says so here.
+    ``each``: for how many rows it is sent at a time; 0: once for all of them. ``pipelined``: how
+    many are sent without waiting for replies; 0: each waits for the reply to the one before.
+    ``rows``: where its rows lie in a reply of JSON; "" if nothing says so here.
     """
 
     line: int
@@ -99,9 +101,9 @@ class Statement:
 
     @property
     def names(self) -> set[str]:
-        """The places that it has."""
+        """The names in its placeholders."""
         inner = [p for part in self.parts if isinstance(part, Repeated) for p in part.parts]
-        return {p.name for p in (*self.parts, *inner) if isinstance(p, Place)}
+        return {p.name for p in (*self.parts, *inner) if isinstance(p, Placeholder)}
 
     @property
     def repeats(self) -> bool:
@@ -111,7 +113,7 @@ class Statement:
 
 @dataclass(slots=True)
 class _Marks:
-    """Those that wait for their statement."""
+    """The marks that wait for their statement."""
 
     line: int = 0
     named: dict[str, int] = field(default_factory=dict)
@@ -127,18 +129,19 @@ def read_method(text: str, language: str = "sql") -> tuple[Statement, ...]:
         found = [_statement(line, [*_parts(said, line)], m) for line, said, m in _split(text)]
     for each in found:
         if language == "sql" and each.rows:
-            raise BadText(each.line, "@rows is of replies of JSON, and SQL has rows of its own")
+            raise BadText(each.line, "@rows is for replies in JSON; the rows of SQL need no mark")
         of_sql = {"connection": each.when == "connection", "prepared": each.prepared,
                   "pipelined": each.pipelined}  # fmt: skip
         if language != "sql" and (wrong := next((k for k, v in of_sql.items() if v), "")):
-            raise BadText(each.line, f"@{wrong} is of SQL, and this is {language}")
+            raise BadText(each.line, f"@{wrong} is only for SQL, and this is {language.upper()}")
     if not any(each.when == "timed" for each in found):
-        raise BadText(1, "there is no statement that is timed: give one without a mark of when")
+        raise BadText(1, "no statement is timed: give one that has none of @before, @after, "
+                      "@connection and @once")  # fmt: skip
     order = [_WHEN.index(each.when) for each in found]
     for before, after, each in zip(order, order[1:], found[1:], strict=False):
         if after < before:
-            raise BadText(each.line, "statements stand in the order in which they are sent: once, "
-                          "connection, before, those that are timed, after")  # fmt: skip
+            raise BadText(each.line, "write the statements in the order in which they are sent: "
+                          "@once, @connection, @before, the timed ones, @after")  # fmt: skip
     return tuple(found)
 
 
@@ -150,7 +153,7 @@ def _split(text: str) -> Iterator[tuple[int, str, _Marks]]:
             line = text.count("\n", 0, piece.start()) + 1
             raise BadText(line, f"{piece['open']} is opened here and not closed")
         if piece["comment"] is not None and not text[start : piece.start()].strip():
-            # Between statements: a mark, or for people.
+            # Between statements: a mark, or a comment for people.
             line = text.count("\n", 0, piece.start()) + 1
             if (mark := _MARK_LINE.match(piece["comment"])) is not None:
                 _read_marks(mark[1], line, marks)
@@ -168,7 +171,7 @@ def _one(text: str, start: int, end: int, marks: _Marks) -> Iterator[tuple[int, 
     if statement:
         yield line, statement, marks
     elif marks.named:
-        raise BadText(marks.line, f"@{next(iter(marks.named))} is a mark, and no statement follows")
+        raise BadText(marks.line, f"no statement follows the mark @{next(iter(marks.named))}")
 
 
 def _read_marks(text: str, line: int, marks: _Marks) -> None:
@@ -176,8 +179,8 @@ def _read_marks(text: str, line: int, marks: _Marks) -> None:
     text, at, path = text.partition("@rows ")
     if at:
         if marks.rows:
-            raise BadText(line, "@rows is there twice for one request: put a line for each path "
-                          "into `rows_at`")  # fmt: skip
+            raise BadText(line, "one request has @rows twice: to read rows from several paths, "
+                          "list them in `rows_at`")  # fmt: skip
         try:
             read_rows_at(path)
         except QueryError as error:
@@ -187,7 +190,7 @@ def _read_marks(text: str, line: int, marks: _Marks) -> None:
         name, *rest = word[1:].split()
         if name not in _MARKS:
             known = ", ".join(f"@{each}" for each in _MARKS)
-            raise BadText(line, f"there is no mark @{name}; there are {known}")
+            raise BadText(line, f"there is no mark @{name}; the marks are {known}")
         number = 1 if name == "each" else PIPELINED
         if rest:
             good = name in _NUMBERED and len(rest) == 1 and rest[0].isdigit() and int(rest[0])
@@ -196,11 +199,11 @@ def _read_marks(text: str, line: int, marks: _Marks) -> None:
                 raise BadText(line, f"@{name} takes {takes}, not {' '.join(rest)!r}")
             number = int(rest[0])
         if name in marks.named:
-            raise BadText(line, f"@{name} is there twice for one statement")
+            raise BadText(line, f"one statement has @{name} twice")
         marks.named[name] = number
     whens = [each for each in marks.named if each in _WHEN]
     if len(whens) > 1:
-        raise BadText(line, f"a statement is sent @{whens[0]} or @{whens[1]}, not both")
+        raise BadText(line, f"a statement may be @{whens[0]} or @{whens[1]}, not both")
 
 
 def _requests(text: str) -> Iterator[tuple[int, str, str, _Marks]]:
@@ -224,9 +227,9 @@ def _request(line: int, head: str, body: str, marks: _Marks) -> Statement:
 
 
 def _insist_on_json(parts: Sequence[Part], line: int) -> None:
-    """BadText where a body is neither JSON nor lines of JSON, its places filled."""
+    """BadText if a body is neither JSON nor lines of JSON once its placeholders are filled."""
     inner = (part.parts if isinstance(part, Repeated) else (part,) for part in parts)
-    filled = "".join("0" if isinstance(p, Place) else p for some in inner for p in some)
+    filled = "".join("0" if isinstance(p, Placeholder) else p for some in inner for p in some)
     try:
         orjson.loads(filled)
     except orjson.JSONDecodeError as error:
@@ -253,12 +256,12 @@ def _statement(line: int, parts: Sequence[Part], marks: _Marks) -> Statement:
     )
     alone = next((n for n in ("each", "prepared", "pipelined") if n in named), "")
     if when in ("once", "connection") and alone:
-        raise BadText(line, f"a statement that is sent @{when} cannot be @{alone}")
+        raise BadText(line, f"a statement that is @{when} cannot be @{alone}")
     if found.pipelined and not found.each:
-        raise BadText(line, "@pipelined sends several at once: give @each too")
+        raise BadText(line, "@pipelined sends several statements at once: it needs @each")
     if when in ("once", "connection") and found.repeats:
-        raise BadText(line, f"a statement that is sent @{when} asks for no rows: [each ..] "
-                      "belongs to one that is sent with each operation")  # fmt: skip
+        raise BadText(line, f"a statement that is @{when} asks for no rows: use [each ..] "
+                      "only in one that is sent in each operation")  # fmt: skip
     return found
 
 
@@ -279,7 +282,7 @@ def _parts(text: str, line: int, *, head: bool = False) -> Iterator[Part]:
 
 
 def _closing(text: str, at: int) -> int:
-    """Where the bracket closes that was opened before ``at``; -1 where it does not."""
+    """Where the bracket that opens before ``at`` is closed; -1 if it is not."""
     depth = 1
     for found in re.finditer(r"[\[\]]", text[at:]):
         depth += 1 if found[0] == "[" else -1
@@ -288,10 +291,10 @@ def _closing(text: str, at: int) -> int:
     return -1
 
 
-def _placed(text: str, head: bool) -> Iterator[str | Place]:
-    for number, part in enumerate(_PLACE.split(text)):
+def _placed(text: str, head: bool) -> Iterator[str | Placeholder]:
+    for number, part in enumerate(_PLACEHOLDER.split(text)):
         if number % 2:
-            yield Place(part, head)
+            yield Placeholder(part, head)
         elif part:
             yield part
 
@@ -299,21 +302,25 @@ def _placed(text: str, head: bool) -> Iterator[str | Place]:
 def check_names(
     statements: Sequence[Statement], columns: Sequence[str], levers: Sequence[str]
 ) -> None:
-    """BadText where a place names nothing, or a row's value where there is no row."""
+    """BadText if a placeholder names nothing that is known, or needs a row where there is none."""
     known = {*columns, "rows", *(f"system.{lever}" for lever in levers)}
     for each in statements:
         for name in sorted(each.names - known):
             if name.startswith("system."):
-                raise BadText(each.line, f"{{{name}}}: this system has no such lever; it has "
+                raise BadText(each.line, f"{{{name}}}: this system has no such parameter; it has "
                               f"{', '.join(levers)}")  # fmt: skip
+            has = f"has {', '.join(columns)}" if columns else "is not given"
             raise BadText(
                 each.line,
-                f"{{{name}}} is no column of the key: those are {', '.join(columns)} (`key`)",
+                f"{{{name}}} is not a column of the key: `key` {has}; correct the name, or add "
+                "the column to `key`",
             )
         if each.when in ("once", "connection") and "rows" in each.names:
-            raise BadText(each.line, f"{{rows}} is of one operation, and this is sent @{each.when}")
-        outside = {p.name for p in each.parts if isinstance(p, Place)} & {*columns}
+            raise BadText(each.line, f"{{rows}} is known only within an operation, and this is "
+                          f"@{each.when}")  # fmt: skip
+        outside = {p.name for p in each.parts if isinstance(p, Placeholder)} & {*columns}
         if outside and each.each != 1:
             name = min(outside)
-            raise BadText(each.line, f"{{{name}}} is of one row, and the statement is for several: "
-                          f'put it into [each ", ": ..], or mark the statement @each')  # fmt: skip
+            raise BadText(each.line, f"{{{name}}} is a value of one row, and the statement "
+                          'is for several: put it into [each ", ": ..], or '
+                          "mark the statement @each")  # fmt: skip

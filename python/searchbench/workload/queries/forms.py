@@ -228,7 +228,7 @@ class Reader:
         parts = self._list(value, where)
         if all(isinstance(part, str) for part in parts):
             return tuple(parts)
-        self.reasons.append(f"`{where}` must be a list of texts, not {show(value)}")
+        self.reasons.append(f"`{where}` must be a list of strings, not {show(value)}")
         return ()
 
     def _name(self, value: object, where: str) -> str:

@@ -33,7 +33,7 @@ _TEMPLATE_KEYS: tuple[SpecKey, ...] = (
         "distance",
         "integer",
         1,
-        "how many edits away a word may be that a fuzzy one finds",
+        'with match = "fuzzy": at how many edits a word still matches',
         minimum=1,
         maximum=2,
     ),
@@ -42,14 +42,14 @@ _TEMPLATE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("sort", "list", None, 'sort keys of every query: "price", "-price" for descending'),
     SpecKey("facets", "list", None, "facets of every query: names of fields"),
     SpecKey("group_by", "text", None, "field to count the matching documents by"),
-    SpecKey("offset", "integer", 0, "hits to leave out at the top", minimum=0),
-    SpecKey("limit", "integer", 10, "hits to return", minimum=0, maximum=100_000),
+    SpecKey("offset", "integer", 0, "how many of the first hits to skip", minimum=0),
+    SpecKey("limit", "integer", 10, "how many hits to return", minimum=0, maximum=100_000),
     SpecKey("fields", "texts", None, "stored fields to return with each hit"),
     SpecKey(
         "snippets",
         "texts",
         None,
-        "stored text fields of which each hit shows the pieces around the found words",
+        "stored text fields; each hit shows their pieces around the matching words",
     ),
 )
 _FILE_KEYS: tuple[SpecKey, ...] = (
@@ -60,12 +60,19 @@ _FILE_KEYS: tuple[SpecKey, ...] = (
         "a file of queries, one a line; also .jsonl, Sphinx's plain query log, .gz, .zst",
     ),
     SpecKey("files", "paths", None, "several files, read one after another as one log"),
-    SpecKey("format", "text", None, "default: by the file's name and content", get_args(Form)),
+    SpecKey(
+        "format",
+        "text",
+        None,
+        "form of the file; default: recognised by its name and content",
+        get_args(Form),
+    ),
     SpecKey(
         "text_key",
         "text",
         None,
-        "of somebody else's JSON lines: the key that has the words; only it and `t` are read",
+        "for JSON lines in another form: the key that holds the words; only this key and `t` are "
+        "read",
     ),
     SpecKey(
         "bad_lines",
@@ -81,7 +88,7 @@ _SAMPLE_KEYS: tuple[SpecKey, ...] = (
         "distinct",
         "integer",
         1000,
-        "different queries to sample from the corpus",
+        "how many different queries to sample from the corpus",
         minimum=1,
         maximum=10_000_000,
     ),
@@ -95,7 +102,12 @@ _SAMPLE_KEYS: tuple[SpecKey, ...] = (
         "how the number of words is distributed",
         get_args(Distribution),
     ),
-    SpecKey("length_weights", "numbers", None, "chances of 1, 2, 3 ... words, instead of `words`"),
+    SpecKey(
+        "length_weights",
+        "numbers",
+        None,
+        "relative frequencies of 1, 2, 3, ... words, instead of `words`",
+    ),
     SpecKey(
         "max_words",
         "integer",
@@ -108,18 +120,18 @@ _SAMPLE_KEYS: tuple[SpecKey, ...] = (
         "draw",
         "text",
         None,
-        "words scattered over a document, or a run of its text "
-        "(default: a run for phrases, else scattered)",
+        "where the words of a sampled query come from: scattered over one document, or a run of "
+        "its text (default: run for phrases, else scattered)",
         ("scattered", "run"),
     ),
 )
 _LOG_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("name", "text", None, "a short name for tables"),
+    SpecKey("name", "text", None, "a short name, for the report's tables"),
     SpecKey(
         "logged",
         "integer",
         None,
-        "length of the log that is made by repetition",
+        "how many queries the log has that is made by repeating them",
         minimum=1,
         maximum=100_000_000,
     ),
@@ -131,7 +143,9 @@ _LOG_KEYS: tuple[SpecKey, ...] = (
         "`logged` is given, else each once, or a file's own log)",
         get_args(Repetition),
     ),
-    SpecKey("exponent", "number", 1.0, "exponent of the Zipf draws", above=0, maximum=10),
+    SpecKey(
+        "exponent", "number", 1.0, 'with repetition = "zipf": its exponent', above=0, maximum=10
+    ),
     SpecKey(
         "seed", "integer", None, "seed of sampling and repetition; default: the study's", minimum=0
     ),

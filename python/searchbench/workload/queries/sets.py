@@ -367,7 +367,7 @@ def _text_match(line: dict[str, Any], template: Template, reader: Reader) -> Mat
     """The match of the ``text`` form; takes ``text`` and ``match`` out of the line."""
     text, mode = line.pop("text"), line.pop("match", None)
     if not isinstance(text, str):
-        reader.reasons.append(f"the words must be a text, not {show(text)}")
+        reader.reasons.append(f"the words must be a string, not {show(text)}")
         return None
     words = terms(text)
     if not words:

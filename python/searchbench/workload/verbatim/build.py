@@ -196,7 +196,7 @@ def ask_of(given: Mapping[str, Any], *, method: str | None = None, group: str = 
         if asked is None:
             raise BadRequest("it has no `path` and no `sql`")
         if not isinstance(asked, str):
-            raise BadRequest(f"`path` must be a text, not {told(asked)}")
+            raise BadRequest(f"`path` must be a string, not {told(asked)}")
         text, host, port = fit_path(asked)
         body = _body(given.get("body"))
         verb = _method(given.get("method"), method or ("GET" if body is None else "POST"))
@@ -247,7 +247,7 @@ def _headers(value: Any) -> tuple[tuple[str, str], ...]:
         if not HEADER_NAME.fullmatch(name):
             raise BadRequest(f"{shown(name)} cannot be the name of a header")
         if not isinstance(text, str) or any(c < " " and c != "\t" for c in text):
-            raise BadRequest(f"the header `{name}` must be a text of one line, not {told(text)}")
+            raise BadRequest(f"the header `{name}` must be a string of one line, not {told(text)}")
     return tuple(value.items())
 
 
