@@ -29,17 +29,16 @@ import pyarrow as pa
 
 from searchbench import _core
 from searchbench.record import PROBE, REPLIES, SAMPLES, Trial, Writer
+from searchbench.record.drive import Drive, Thread
 from searchbench.record.trial import (
     CoreTotals,
     Corpus,
-    Drive,
     HostTotals,
     Ingest,
     Load,
     Queries,
     ServerTotals,
     Service,
-    Thread,
     Unsupported,
     Window,
 )

@@ -33,15 +33,14 @@ from searchbench.analysis.judgement import (
     Verdict,
 )
 from searchbench.record import PROBE
+from searchbench.record.drive import Drive, Thread
 from searchbench.record.trial import (
     Corpus,
-    Drive,
     Ingest,
     Lever,
     Load,
     Queries,
     Service,
-    Thread,
     Trial,
     Unsupported,
     Window,

@@ -9,7 +9,8 @@ import pytest
 
 from searchbench.analysis.trial import sampled
 from searchbench.record import PROBE
-from searchbench.record.trial import Drive, HostTotals, Service, Span, Trial
+from searchbench.record.drive import Drive
+from searchbench.record.trial import HostTotals, Service, Span, Trial
 
 SECOND = 1_000_000_000
 

@@ -22,6 +22,7 @@ from searchbench.analysis.compare import jobs as jobs_of
 from searchbench.analysis.compare.same_work import SameWork, same_work
 from searchbench.analysis.judgement import Agreement, Judgement, RecordComparison, Step, Verdict
 from searchbench.analysis.operations import results as of_operations
+from searchbench.analysis.roles import results as of_roles
 from searchbench.analysis.sweep import steps as steps_of
 from searchbench.analysis.sweep import verdict as of_sweep
 from searchbench.analysis.sweep.compared import Evidence
@@ -87,6 +88,7 @@ def judge(record: Record | Path | str) -> Judgement:
         ),
         driven=judging.driven,
         operations=of_operations.results(record, treatments, trials),
+        roles=of_roles.results(record, treatments, trials),
     )
     if judging.measure == "trials":
         answered = _of_trials(record, found, loads, samples)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from searchbench.analysis.operations.model import OperationResult
+    from searchbench.analysis.roles.model import RolesJudged
 
 Level = str | int | float | bool
 KnownState = Literal[
@@ -590,7 +591,8 @@ class Judgement:
     sentence which steps say nothing about the server (empty: none), and of a search ``capacity``
     has an entry for each subject and promise. ``first_look``: figures alone, nothing is decided.
     ``jobs``: an entry for each job of each treatment; not ``driven``: there is nothing else.
-    ``operations``: an entry for each, with its methods.
+    ``operations``: an entry for each, with its methods. ``roles``: what went on beside the readers;
+    None where nothing was to.
     """
 
     question: str
@@ -614,6 +616,7 @@ class Judgement:
     void: str = ""
     first_look: bool = False
     operations: tuple[OperationResult, ...] = ()
+    roles: RolesJudged | None = None
 
     @property
     def void_first(self) -> bool:

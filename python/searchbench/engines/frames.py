@@ -17,10 +17,11 @@ from searchbench.corpora.corpus import Document, FieldType, Schema
 from searchbench.engines.answer import Facts, Hit, Hits
 from searchbench.engines.engine import Engine, Parameter, Parameters, Request, Service
 from searchbench.engines.features import each, refuse
+from searchbench.engines.write import Placed, Publish
 from searchbench.workload.queries.algebra import Boolean, Match, Query, Terms
 from searchbench.workload.queries.forms import to_json
 
-FACTS, CREATE, BATCH, SETTLE, QUERY, ANALYSE, COMMIT = range(1, 8)
+FACTS, CREATE, BATCH, SETTLE, QUERY, ANALYSE, COMMIT, REPLACE, DELETE = range(1, 10)
 OK, ERROR, UNSUPPORTED, PARTIAL = range(4)
 
 _REQUEST = struct.Struct("<IB3x")
@@ -65,12 +66,36 @@ class LibraryHost(Engine):
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
     ) -> Request:
         """One document a line."""
-        lines = [orjson.dumps({"id": d.id, "v": d.values}) for d in documents]
-        return frame(BATCH, b"\n".join(lines))
+        return frame(BATCH, _lines(documents))
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Commit, merge as the parameters say, reload."""
         return [frame(SETTLE, b"{}")]
+
+    def cannot_write(self, params: Parameters) -> Mapping[str, str]:
+        """Documents are found by their ids only where these are indexed."""
+        if params.get("keys", True):
+            return {}
+        return dict.fromkeys(
+            ("update", "delete"),
+            f"{self.can.title} has no index of ids, by which a document could be found: say "
+            "keys = true",
+        )
+
+    def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """One document a line, in place of the one with its id."""
+        return frame(REPLACE, _lines([each.document for each in changed]))
+
+    def delete(self, gone: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """One id a line."""
+        lines = [orjson.dumps({"id": each.document.id}) for each in gone]
+        return frame(DELETE, b"\n".join(lines))
+
+    def publish(self, schema: Schema, params: Parameters) -> Publish:
+        """A commit, after which searches see what was written."""
+        every = int(params.get("refresh_ms") or 0)
+        unasked = f"it commits every {every} ms" if every else "nothing is ever visible"
+        return Publish("commit", (frame(COMMIT, b"{}"),), f"{unasked} (refresh_ms = {every})")
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """The query as JSON; fields that were left open are spelled out."""
@@ -132,6 +157,10 @@ def host_options(parameters: Iterable[Parameter], params: Parameters) -> list[st
     """The command line of every host: where it serves, and the levels as ``--name value``."""
     levels = [part for p in parameters for part in (f"--{p.name}", _option(params[p.name]))]
     return ["--port", "{port}", "--data", "{data}", *levels]
+
+
+def _lines(documents: Sequence[Document]) -> bytes:
+    return b"\n".join([orjson.dumps({"id": d.id, "v": d.values}) for d in documents])
 
 
 def _answer(reply: bytes) -> tuple[int, Any]:

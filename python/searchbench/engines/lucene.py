@@ -11,7 +11,7 @@ from searchbench.engines.engine import INGEST, Capabilities, Parameter, Paramete
 from searchbench.engines.frames import SETTLE, LibraryHost, frame, host_options
 from searchbench.engines.job import MERGE, OPENING, Job, Proof, Work
 from searchbench.engines.jvm_form import JAVA_17, JVM_LEVERS, jvm
-from searchbench.engines.levers import choice, described, number
+from searchbench.engines.levers import choice, described, number, switch
 from searchbench.errors import Unsupported
 
 _OF_THE_JVM = ["jdk", *(lever.name for lever in JVM_LEVERS)]
@@ -64,6 +64,8 @@ class Lucene(LibraryHost):
             "writers of all parts together, within the heap",
             number("refresh_ms", 0, (0, 3_600_000), index=True): "how often, in ms, new documents "
             "are made visible while batches come in; 0: only when asked",
+            switch("keys", False, index=True): "index the ids; without that, documents can be "
+            "inserted but not replaced or deleted",
             Parameter("jdk", str, "newest", "", index=True): "version of the JDK that it runs on; "
             "newest: the latest that is found, the same for all versions of Lucene",
             **JVM_LEVERS,

@@ -5,9 +5,12 @@ What changes the delay is injected, and its size is known: warm-up, drift, slow 
 
 from __future__ import annotations
 
-from searchbench.engines.engine import Capabilities
+from searchbench.corpora.corpus import Schema
+from searchbench.engines.engine import Capabilities, Parameters
 from searchbench.engines.frames import LibraryHost
 from searchbench.engines.levers import described, number
+from searchbench.engines.write import Publish
+from searchbench.workload.roles import NOTHING
 
 
 class Null(LibraryHost):
@@ -47,7 +50,20 @@ class Null(LibraryHost):
             "whose mean stays the same (lognormal: from 1 on, the tail is heavy)",
             number("speed_sd", 0.0, (0, 1)): "standard deviation of the log of the speed, which is "
             "drawn at each start",
+            number("publish_ms", 0, (0, 3_600_000)): "how long after its answer a write is found: "
+            "then, of what is written, the words that begin with sb are kept; 0: none is kept",
+            number("lose_every", 0, (0, 1_000_000)): "of so many documents written, one is "
+            "acknowledged but not kept; 0: none",
+            number("swap_every", 0, (0, 1_000_000)): "of so many documents written, the words of "
+            "one are kept for the document before it; 0: none",
+            number("late_every", 0, (0, 1_000_000)): "of so many documents written, one is found "
+            "`late_ms` later; 0: none",
+            number("late_ms", 0, (0, 3_600_000)): "how much later that is",
             number("seed", 0, (0, 2**53)): "seed of the speed: each start then has the same speed; "
             "0: each start draws another",
         }
     )
+
+    def publish(self, schema: Schema, params: Parameters) -> Publish:
+        """A known delay; nobody can shorten it."""
+        return Publish(NOTHING, (), f"a write is found {params['publish_ms']} ms later")

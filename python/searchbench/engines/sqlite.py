@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from searchbench.engines.engine import Capabilities
+from dataclasses import replace
+
+from searchbench.corpora.corpus import Schema
+from searchbench.engines.engine import Capabilities, Parameters
 from searchbench.engines.frames import LibraryHost
 from searchbench.engines.levers import choice, described, number, switch
+from searchbench.engines.write import Publish
 
 
 class Sqlite(LibraryHost):
@@ -30,5 +34,12 @@ class Sqlite(LibraryHost):
             "ingest",
             choice("journal", "wal", "off", index=True): "the journal that makes a commit safe "
             "(journal_mode)",
+            switch("keys", False, index=True): "index the ids; without that, documents can be "
+            "inserted but not replaced or deleted",
         }
     )
+
+    def publish(self, schema: Schema, params: Parameters) -> Publish:
+        """A commit; the host gathers batches in a transaction of 50,000 documents."""
+        commit = super().publish(schema, params)
+        return replace(commit, unasked="the host commits after 50,000 documents")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from searchbench.engines.engine import Capabilities
 from searchbench.engines.frames import LibraryHost
-from searchbench.engines.levers import choice, described, number
+from searchbench.engines.levers import choice, described, number, switch
 
 
 class Tantivy(LibraryHost):
@@ -39,6 +39,8 @@ class Tantivy(LibraryHost):
             "or leave the segments as they are",
             number("refresh_ms", 0, (0, 3_600_000), index=True): "how often, in ms, to commit and "
             "reload while batches come in; 0: only when asked",
+            switch("keys", False, index=True): "index the ids; without that, documents can be "
+            "inserted but not replaced or deleted",
             choice("directory", "mmap", "ram"): "how the index is read: mapped into memory, or "
             "copied into it",
         }

@@ -24,6 +24,7 @@ import pyarrow as pa
 from searchbench.errors import RecordError
 from searchbench.record import old
 from searchbench.record.lock import LOCK
+from searchbench.record.roles import ASKS, WRITES
 from searchbench.record.samples import IO, PROBE, REPLIES, SAMPLES, read_table, write_tables
 from searchbench.record.trial import Trial
 from searchbench.spec import near_file
@@ -98,6 +99,21 @@ class Record:
     def sizes(self, trial: str) -> pa.Table:
         """The reads and writes of a traced trial, by phase, file system and call."""
         return read_table(self.path / "trials" / trial / "io.parquet", IO, None)
+
+    def of_role(self, trial: str, role: str) -> pa.Table:
+        """The samples of a role beside the readers; ``query`` is the number of the request."""
+        return read_table(self._of_role(trial, role), SAMPLES, None)
+
+    def writes(self, trial: str, role: str) -> pa.Table:
+        """What each request of a writer was, and what the engine said of it."""
+        return read_table(self._of_role(trial, f"{role}.writes"), WRITES, None)
+
+    def asks(self, trial: str, role: str) -> pa.Table:
+        """What was found each time that the markers of a writer were asked for."""
+        return read_table(self._of_role(trial, f"{role}.asks"), ASKS, None)
+
+    def _of_role(self, trial: str, name: str) -> Path:
+        return self.path / "trials" / trial / "roles" / f"{name}.parquet"
 
     def queries(self, digest: str) -> list[dict[str, Any]]:
         """The distinct queries of a query set: ``query``, ``text``, ``algebra``."""
@@ -214,21 +230,27 @@ class Writer:
         probe: pa.Table | None = None,
         sizes: pa.Table | None = None,
         logs: Mapping[str, bytes] | None = None,
+        roles: Mapping[str, pa.Table] | None = None,
     ) -> None:
         """Put one trial on record; ``about`` becomes its trial.json. Replaces a failed attempt.
 
-        ``samples`` may come in several tables, which are written as they come.
+        ``samples`` may come in several tables, which are written as they come. ``roles``: the
+        tables of the roles beside the readers, by the name of their file.
         """
         folder = self.path / "trials" / about.trial
         with _room(folder):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             tables = {"samples": samples, "replies": replies, "probe": probe, "io": sizes}
+            if roles:
+                (folder / "roles").mkdir()
+                tables |= {f"roles/{name}": table for name, table in roles.items()}
             for name, table in tables.items():
                 if table is not None:
-                    part = folder / f".{name}.parquet"
+                    path = folder / f"{name}.parquet"
+                    part = path.with_name(f".{path.name}")
                     write_tables(part, [table] if isinstance(table, pa.Table) else table)
-                    part.rename(folder / f"{name}.parquet")
+                    part.rename(path)
             for name, content in (logs or {}).items():
                 _write(folder / name, content)
             _write(folder / "trial.json", _pretty(msgspec.to_builtins(about)))

@@ -38,6 +38,9 @@ REPLIES = pa.schema(
         ("groups", pa.string()),
         ("warnings", pa.list_(pa.string())),
         ("error", pa.string()),
+        # Of replies that were kept under load: when asked, and when answered.
+        ("asked", pa.int64()),
+        ("answered", pa.int64()),
     ]
 )
 
@@ -141,7 +144,10 @@ class SoFar:
 
 
 # Columns that records written before them lack: read as null.
-_LATER = {"connect", "role", *PROBE.names[PROBE.get_field_index("server_major_faults") :]}
+_LATER = {
+    *("connect", "role", "asked", "answered"),
+    *PROBE.names[PROBE.get_field_index("server_major_faults") :],
+}
 
 
 def samples_table(

@@ -12,6 +12,8 @@ from typing import Any, Literal
 import msgspec
 
 from searchbench.record.alone import HostAlone
+from searchbench.record.drive import Drive
+from searchbench.record.roles import RoleRun
 from searchbench.study.plan import Level
 
 KERNEL = "[kernel]"  # the name of the kernel's own threads among other processes
@@ -183,52 +185,6 @@ class Captured(msgspec.Struct, frozen=True, kw_only=True):
     mean_s: float = 0.0
     made_by: str = ""
     sizes: dict[str, int] = {}
-
-
-class Thread(msgspec.Struct, frozen=True, kw_only=True):
-    """A measuring thread's own accounting."""
-
-    cpu: int | None = None
-    user_ns: int = 0
-    system_ns: int = 0
-    run_wait_ns: int | None = None
-    voluntary_switches: int | None = None
-    involuntary_switches: int | None = None
-    minor_faults: int | None = None
-    priority: str = ""
-    host: str | None = None
-
-
-class Drive(msgspec.Struct, frozen=True, kw_only=True):
-    """The measuring loop's accounting of one drive, as the core wrote it.
-
-    ``machines``: of several client machines, each with its clock, its share and its accounting.
-    """
-
-    started_unix_ns: int = 0
-    elapsed_ns: int = 0
-    clock: str = ""
-    clock_drift_ppm: float | None = None
-    cut_short: bool = False
-    threads: list[Thread] = []
-    connects: int = 0
-    reconnects: int = 0
-    refused_connects: int = 0
-    handshakes: int = 0
-    resumed: int = 0
-    tls: str | None = None
-    partial_sends: int = 0
-    unsent: int = 0
-    unsolicited: int = 0
-    pauses: int = 0
-    pause_ns: int = 0
-    greeting_failed: str | None = None
-    spilled_bytes: int = 0
-    spill_failed: str | None = None
-    statuses: dict[str, int] = {}
-    clients: int | None = None
-    targets: list[dict[str, Any]] = []
-    machines: list[dict[str, Any]] = []
 
 
 class Warmup(msgspec.Struct, frozen=True, kw_only=True):
@@ -499,6 +455,7 @@ class Trial(msgspec.Struct, kw_only=True):
     ``reason``, ``stage``: of a failed trial. ``said``: by outcome, why it was refused once.
     ``place``: its levers as they were found; ``hosts``: agents on hosts, asked alone before.
     ``asked``: of a trial that is cold for each query, each of them.
+    ``beside``: the roles beside the readers, in the order of their numbers.
     ``jobs``: those that were done, in their order; a trial that was not driven has them alone.
     ``traced``: its reads and writes were traced, which slowed it: it is not judged.
     """
@@ -551,3 +508,4 @@ class Trial(msgspec.Struct, kw_only=True):
     place: list[Lever] = []
     hosts: list[HostAlone] = []
     jobs: list[JobDone] = []
+    beside: list[RoleRun] = []

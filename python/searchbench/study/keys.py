@@ -112,5 +112,5 @@ PLACED_KEYS: Mapping[str, tuple[SpecKey, ...]] = {
 """Tables of tables, each with a name."""
 TABLES = (
     "corpus", "queries", "requests", "operations", "systems", *PLACED_KEYS, "jobs", "load",
-    "factors", "held", "control", "ingest", "agreement", "verdict",
+    "roles", "factors", "held", "control", "ingest", "agreement", "verdict",
 )  # fmt: skip

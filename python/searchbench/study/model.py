@@ -13,7 +13,7 @@ from searchbench.study.positions import Moved
 from searchbench.workload.load_table import STEP_KEYS, kind_of, promises_of
 
 _PLAIN = Access()
-_NAMED = ("places", "hosts", "storages", "jobs", "operations")
+_NAMED = ("places", "hosts", "storages", "jobs", "operations", "roles")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Factor:
     """What is varied. ``levels`` are in the order of the study file, all different.
 
     ``path``: "TABLE.KEY", "places.NAME.KEY", "hosts.NAME.KEY", "storages.NAME.KEY",
-    "jobs.NAME.LEVER", "operations.NAME.KEY", "systems.NAME.PARAMETER" (that NAME may be "*", and
-    PARAMETER "place" or "agents"), or a name without a dot: then the factor is linked, its levels
-    are names too, and ``sets`` says what each of them sets, by such paths.
+    "jobs.NAME.LEVER", "operations.NAME.KEY", "roles.NAME.KEY", "systems.NAME.PARAMETER" (that NAME
+    may be "*", and PARAMETER "place" or "agents"), or a name without a dot: then the factor is
+    linked, its levels are names too, and ``sets`` says what each of them sets, by such paths.
     """
 
     path: str
@@ -135,9 +135,9 @@ class Study:
     ``text`` is the file as it was read, ``path`` its name, ``base`` the directory that file
     names in it are relative to. ``corpus`` and ``queries``, or ``requests`` in place of both, and
     ``load`` hold the keys that were given; a key that is a factor is in ``factors`` alone. So do
-    ``places``, ``hosts``, ``storages``, ``jobs`` and ``operations``, by name; the last two in their
-    order. Where there are operations there are no queries. ``driven``: something is asked; else
-    there are jobs alone.
+    ``places``, ``hosts``, ``storages``, ``jobs``, ``operations`` and ``roles``, by name; the last
+    three in their order. Where there are operations there are no queries. ``driven``: something is
+    asked; else there are jobs alone.
     ``put_in``: ``batch`` and ``connections`` of [ingest], where they are given.
     ``metric``: by what the verdict is given, more being better of a throughput, less of anything
     else; None: throughput where every load is a closed loop, else response_p99.
@@ -161,6 +161,7 @@ class Study:
     storages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     jobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     operations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    roles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     driven: bool = True
     factors: tuple[Factor, ...] = ()
     exclude: tuple[Exclusion, ...] = ()

@@ -17,6 +17,7 @@ from searchbench.workload.load_table import SPEC_KEYS as LOAD_KEYS
 from searchbench.workload.load_table import WHOLE_KEYS
 from searchbench.workload.operations.keys import OPERATION_KEYS
 from searchbench.workload.queries.registry import SPEC_KEYS as QUERY_KEYS
+from searchbench.workload.roles import ROLE_KEYS
 
 # Ranges that a level can stand for: one text, number or truth value.
 _SINGLE = {
@@ -70,12 +71,15 @@ class Names:
             return self._of_places(at, path, table, rest)
         if rest and table == "operations":
             return self._of_operations(at, path, rest)
+        if rest and table == "roles":
+            return self._of_roles(at, path, rest)
         self.source.at_key(
             at,
             f"`{path}` names nothing that can be a factor",
             'say "load.KEY", "queries.KEY", "corpus.KEY", "requests.KEY", "ingest.KEY", '
             '"systems.NAME.PARAMETER", "systems.*.PARAMETER", "places.NAME.KEY", '
-            '"hosts.NAME.KEY", "storages.NAME.KEY", "jobs.NAME.LEVER" or "operations.NAME.KEY"; a '
+            '"hosts.NAME.KEY", "storages.NAME.KEY", "jobs.NAME.LEVER", "operations.NAME.KEY" '
+            'or "roles.NAME.KEY"; a '
             "name without a dot is for levels that are tables: "
             "{ name = ..., set = { PATH = VALUE, ... } }",
         )
@@ -165,6 +169,20 @@ class Names:
             self.source.at_key(at, f"`{path}`: there is no operation `{name}`", hint)
         elif key not in keys:
             self.source.at_key(at, f"`{path}`: `{key}` of an operation cannot be a factor",
+                               nearest(key, keys))  # fmt: skip
+        else:
+            return [Target(keys[key])]
+        return []
+
+    def _of_roles(self, at: Path, path: str, rest: str) -> list[Target]:
+        name, _, key = rest.rpartition(".")
+        there = self.source.table("roles")
+        keys = {each.name: each for each in ROLE_KEYS if each.name != "does"}
+        if name not in there:
+            hint = nearest(name, there) if there else "this study has no [roles.NAME]"
+            self.source.at_key(at, f"`{path}`: there is no role `{name}`", hint)
+        elif key not in keys:
+            self.source.at_key(at, f"`{path}`: `{key}` of a role cannot be a factor",
                                nearest(key, keys))  # fmt: skip
         else:
             return [Target(keys[key])]

@@ -40,7 +40,9 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
     "queries" or "requests", "load", "system" (every parameter of the engine), "place" where the
     system is in one (``places.Place``, with its storages in it), "operation" in place of "queries"
     where a method is measured, "jobs" where there are any (by name in their order, every lever),
-    and "ingest" where the study says how documents are put in. Without a drive there is no "load".
+    "ingest" where the study says how documents are put in, and "roles" where something goes on
+    beside the readers (by name in their order, defaults put in). Without a drive there is no
+    "load".
     ``attach``: the addresses of a system that runs already; ``remote``: they may be another
     machine's; ``access``: how it is reached. ``engine``: "" until the system answers, "none" where
     its replies are taken as they are. ``subject``: what the configuration is called without the
@@ -90,6 +92,11 @@ class Treatment(msgspec.Struct, frozen=True, kw_only=True):
     def jobs(self) -> dict[str, dict[str, Level]]:
         """The levers of each job, complete, in the order of the jobs."""
         return self.settings.get("jobs", {})
+
+    @property
+    def roles(self) -> dict[str, dict[str, Any]]:
+        """The keys of each role beside the readers, complete, in the order of the roles."""
+        return self.settings.get("roles", {})
 
     @property
     def ingest(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from searchbench.engines import ENGINES
 from searchbench.engines.engine import Level
 from searchbench.errors import Complaint, StudyError
 from searchbench.spec import nearest
-from searchbench.study import jobs, operations
+from searchbench.study import jobs, operations, roles
 from searchbench.study.estimate import estimate
 from searchbench.study.model import (
     Study,
@@ -54,6 +54,7 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
         if study.jobs:
             tables["jobs"] = jobs.levels_of(system, tables)
         operations.settle(tables)
+        roles.settle(tables)
         reason = _infeasible(study, system, levels, tables) or "; ".join(wrong)
         reason = reason or alike.same_as_before(system, levels, tables)
         if reason:
@@ -134,7 +135,8 @@ def _tables(study: Study, system: System) -> Tables:
     own: Tables = {"load": dict(study.load), "system": dict(system.parameters)}
     own["ingest"] = dict(study.put_in)
     of_jobs = {f"jobs.{name}": dict(table) for name, table in study.jobs.items()}
-    return {**asked, **own, **sections(study, system), **of_jobs}
+    of_roles = {f"roles.{name}": dict(table) for name, table in study.roles.items()}
+    return {**asked, **own, **sections(study, system), **of_jobs, **of_roles}
 
 
 def _put_in(tables: Tables, system: System, settings: Mapping[str, Any]) -> None:
@@ -160,6 +162,8 @@ def _infeasible(study: Study, system: System, levels: Mapping[str, Level], table
         if all(among(there.get(path), wanted) for path, wanted in exclusion.when.items()):
             return exclusion.reason
     if reason := jobs.impossible(system, tables, corpora.family_of(tables.get("corpus", {}))):
+        return reason
+    if reason := roles.unwritable(system, tables):
         return reason
     if reason := _unordered(study, system, tables):
         return reason

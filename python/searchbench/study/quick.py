@@ -70,6 +70,9 @@ def _changes(study: Study, blocks: int, window_s: float) -> Iterator[str]:
     }
     if study.driven:
         found |= {f"load.{key}": value for key, value in _load(study, window_s)}
+    for name, table in study.roles.items():
+        if "after_s" in table:  # within the shorter window
+            found[f"roles.{name}.after_s"] = min(table["after_s"], window_s / 3)
     if study.verbatim:
         found["agreement.captures"] = min(study.agreement.captures, _CAPTURES)
     else:

@@ -10,7 +10,7 @@ from typing import Any
 
 from searchbench.errors import Complaint, StudyError
 from searchbench.spec import near_file, show
-from searchbench.study import jobs, operations, places, tables
+from searchbench.study import jobs, operations, places, roles, tables
 from searchbench.study.factors import check_held, read_exclusions, read_factors
 from searchbench.study.keys import (
     AGREEMENT_KEYS,
@@ -75,6 +75,8 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     asked = operations.read_operations(source, systems, base)
     sections = found | places.read_sections(source) | of_jobs
     sections |= {f"operations.{name}": table for name, table in asked.items()}
+    of_roles = roles.read_roles(source)
+    sections |= of_roles
     given = tables.Given(source, sections, read_factors(source, systems, named), base)
     if verbatim:
         tables.check_requests(given, systems.values())
@@ -83,6 +85,7 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
         if not asked:
             tables.check_queries(given)
     tables.check_load(given)
+    roles.check_roles(given, of_roles, systems)
     systems = places.settle_in(given, systems)
     control = source.checked(("control",), CONTROL_KEYS)
     ingest = dict(found["ingest"])
@@ -107,6 +110,7 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
         storages=places.named(given.tables, "storages"),
         jobs=places.named(of_jobs, "jobs"),
         operations=asked,
+        roles=places.named(of_roles, "roles"),
         driven=driven,
         factors=tuple(v.factor for v in given.varied),
         analysis=top.get("analysis", "").strip(),
@@ -125,6 +129,7 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     _traced(source, study)
     _as_found(source, study, index)
     _with_jobs(source, study, index)
+    roles.go_together(source, study)
     places.check_cold(given, study.measure)
     factors = [*study.factors, *([study.steps] if study.steps else []), *study.asking]
     exclude = read_exclusions(source, factors, named)

@@ -29,6 +29,7 @@ from searchbench.study.systems import spec_of
 from searchbench.workload.load_table import SPEC_KEYS as LOAD_KEYS
 from searchbench.workload.operations.keys import METHOD_KEYS, OPERATION_KEYS
 from searchbench.workload.queries import registry
+from searchbench.workload.roles import ROLE_KEYS
 
 _HEAD = """\
 # Study files
@@ -394,6 +395,36 @@ SELECT * FROM data WHERE id = {id};
 
 [OPERATIONS.md](OPERATIONS.md) leads from files of SQL to a report, and lists all marks and
 placeholders.
+
+## Roles: what goes on beside the readers
+
+`[queries]` and `[load]` are the readers. A `[roles.NAME]` is another client of the same trial, with
+a load, a thread and connections of its own. It writes documents, publishes what was written, or has
+a job of the engine done. Any of its keys may be a factor. A role that is `idle`, or whose rate is
+0, does nothing; that is what the others are compared with:
+
+```toml
+[roles.writer]
+does = "write"
+share = 0.2               # of the corpus: kept back, and inserted while it is asked
+insert = 8                # of ten changes eight are inserts, one an update, one a delete
+update = 1
+delete = 1
+
+[roles.publisher]
+does = "publish"
+every_s = 10
+
+[load]
+clients = 4
+warmup_s = 5
+seconds = 60
+
+[factors]
+"roles.writer.documents_per_s" = [0, 10, 100]
+```
+
+[ROLES.md](ROLES.md) leads from your own rate of updates to a page.
 """
 
 
@@ -446,6 +477,7 @@ def reference() -> str:
         _section("[operations.NAME]", "What is asked in the systems' own words.", OPERATION_KEYS),
         _section("[operations.NAME.methods.NAME]", "One way to answer it.", METHOD_KEYS),
         _section("[load]", "How requests are sent, and when.", LOAD_KEYS),
+        _section("[roles.NAME]", "What goes on beside the readers.", ROLE_KEYS),
         _section("[ingest]", _INGEST, (*INGEST_KEYS, *PUT_IN_KEYS)),
         _section("[control]", "How noise is measured.", CONTROL_KEYS),
         _section("[agreement]", "How answers are compared.", AGREEMENT_KEYS),

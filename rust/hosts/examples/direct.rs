@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn ingest(file: &str, options: &Options) -> Result<(), Box<dyn Error>> {
     let data = PathBuf::from(options.text("data"));
     let schema: Schema = serde_json::from_slice(&fs::read(options.text("schema"))?)?;
-    let fields = Fields::new(&schema);
+    let fields = Fields::new(&schema, false);
     fs::create_dir_all(data.join("part-0"))?;
     let index = Index::create_in_dir(data.join("part-0"), fields.tantivy.clone())?;
     Fields::register(&index);
@@ -107,6 +107,7 @@ fn ingest(file: &str, options: &Options) -> Result<(), Box<dyn Error>> {
         parts: 1,
         split: "round-robin".into(),
         schema,
+        keys: false,
     };
     fs::write(
         data.join("searchbench.json"),
@@ -126,7 +127,7 @@ fn query(file: &str, options: &Options) -> Result<(), Box<dyn Error>> {
     let data = PathBuf::from(options.text("data"));
     let manifest: Manifest = serde_json::from_slice(&fs::read(data.join("searchbench.json"))?)?;
     let schema = manifest.schema;
-    let fields = Fields::new(&schema);
+    let fields = Fields::new(&schema, false);
     let index = Index::open_in_dir(data.join("part-0"))?;
     let reader: tantivy::IndexReader = index
         .reader_builder()

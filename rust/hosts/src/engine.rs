@@ -35,6 +35,10 @@ pub trait Engine: Send + Sync + 'static {
     fn create(&self, schema: Schema) -> Result<(), Failure>;
     /// Takes documents, one JSON line each.
     fn batch(&self, lines: &[u8]) -> Result<BatchReply, Failure>;
+    /// Puts each document in the place of the one with its id; it is then the last of all.
+    fn replace(&self, lines: &[u8]) -> Result<BatchReply, Failure>;
+    /// Removes the documents whose ids stand in the lines.
+    fn delete(&self, lines: &[u8]) -> Result<BatchReply, Failure>;
     /// Commits, merges as the parameters say, reloads.
     fn settle(&self) -> Result<(), Failure>;
     /// Commits and reloads without merging.

@@ -23,6 +23,8 @@ pub const SETTLE: u8 = 4;
 pub const QUERY: u8 = 5;
 pub const ANALYSE: u8 = 6;
 pub const COMMIT: u8 = 7;
+pub const REPLACE: u8 = 8;
+pub const DELETE: u8 = 9;
 
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -65,9 +67,9 @@ impl Buffer {
                 "bytes 5 to 7 of a request are zero".into(),
             ));
         }
-        if !(FACTS..=COMMIT).contains(&verb) {
+        if !(FACTS..=DELETE).contains(&verb) {
             return Some(Incoming::Garbage(format!(
-                "there is no verb {verb}; they are 1 to 7"
+                "there is no verb {verb}; they are 1 to 9"
             )));
         }
         if length > MAX_PAYLOAD_BYTES {
@@ -201,7 +203,7 @@ mod tests {
     fn what_is_not_a_request_is_named() {
         for (bytes, said) in [
             (*b"GET / HT", "zero"),
-            ([0, 0, 0, 0, 9, 0, 0, 0], "no verb 9"),
+            ([0, 0, 0, 0, 10, 0, 0, 0], "no verb 10"),
             ([1, 0, 0, 64, 5, 0, 0, 0], "above 1 GiB"),
         ] {
             match Buffer::default().next(&mut Drip(&bytes, 8)).unwrap() {

@@ -25,6 +25,12 @@ impl Ids {
         let [high, low] = self.keys.each_ref().map(|key| u128::from(key.hash_one(id)));
         self.taken.insert(high << 64 | low)
     }
+
+    /// Gives `id` back; false if it was not taken.
+    pub fn give_back(&mut self, id: &str) -> bool {
+        let [high, low] = self.keys.each_ref().map(|key| u128::from(key.hash_one(id)));
+        self.taken.remove(&(high << 64 | low))
+    }
 }
 
 /// The keys are hashes already.

@@ -11,6 +11,7 @@
 //!
 //! Longer than most files, because the loop, its clients and its clock only mean something together.
 
+mod kept;
 mod law;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use crate::engine::{BatchReply, Refused};
 use crate::frame::{self, Buffer, Incoming};
 use crate::options::{Kind, Options, Spec};
 use crate::signal::Wake;
+use kept::Kept;
 use law::{Law, Line, Periodic};
 
 /// The parameters; ENGINES.md says what each means.
@@ -100,6 +102,31 @@ pub const OPTIONS: &[Spec] = &[
         default: "0",
     },
     Spec {
+        name: "publish_ms",
+        kind: Kind::Int(0, 86_400_000),
+        default: "0",
+    },
+    Spec {
+        name: "lose_every",
+        kind: Kind::Int(0, 1_000_000),
+        default: "0",
+    },
+    Spec {
+        name: "swap_every",
+        kind: Kind::Int(0, 1_000_000),
+        default: "0",
+    },
+    Spec {
+        name: "late_every",
+        kind: Kind::Int(0, 1_000_000),
+        default: "0",
+    },
+    Spec {
+        name: "late_ms",
+        kind: Kind::Int(0, 86_400_000),
+        default: "0",
+    },
+    Spec {
         name: "seed",
         kind: Kind::Int(0, i64::MAX),
         default: "0",
@@ -155,7 +182,7 @@ struct Server<'n> {
     held: BTreeMap<(Instant, u64), Held>,
     arrivals: u64,
     serial: u64,
-    documents: u64,
+    kept: Kept,
     started_monotonic_ns: u64,
 }
 
@@ -205,7 +232,7 @@ impl Null {
             held: BTreeMap::new(),
             arrivals: 0,
             serial: 0,
-            documents: 0,
+            kept: Kept::new(&self.options),
             started_monotonic_ns: monotonic_ns(),
         };
         server.watch(
@@ -377,18 +404,24 @@ impl Server<'_> {
         while let Some(incoming) = client.input.parse() {
             let (other, due) = match incoming {
                 Incoming::Request {
-                    verb: frame::QUERY, ..
-                } => (
-                    None,
-                    self.start + null.leaves(self.line.ends(read - self.start)),
-                ),
+                    verb: frame::QUERY,
+                    payload,
+                } => {
+                    let asked = client.input.payload(payload);
+                    let found = self.kept.find(asked, read);
+                    (
+                        found.map(|said| whole(frame::OK, said.to_string().as_bytes())),
+                        self.start + null.leaves(self.line.ends(read - self.start)),
+                    )
+                }
                 Incoming::Request { verb, payload } => {
                     let payload = client.input.payload(payload);
                     let made = respond(
                         null,
                         verb,
                         payload,
-                        &mut self.documents,
+                        &mut self.kept,
+                        read,
                         self.started_monotonic_ns,
                     );
                     (Some(made), read)
@@ -478,21 +511,26 @@ fn whole(status: u8, payload: &[u8]) -> Vec<u8> {
     reply
 }
 
-/// Everything but queries: nothing is kept but the number of documents.
-fn respond(host: &Null, verb: u8, payload: &[u8], documents: &mut u64, started: u64) -> Vec<u8> {
+/// Everything but queries: of documents their number is kept, and perhaps some words.
+fn respond(
+    host: &Null,
+    verb: u8,
+    payload: &[u8],
+    kept: &mut Kept,
+    now: Instant,
+    started: u64,
+) -> Vec<u8> {
     let said = match verb {
         frame::FACTS => json!({
             "engine": "null",
             "version": env!("CARGO_PKG_VERSION"),
-            "documents": *documents,
+            "documents": kept.documents,
             "index_bytes": 0,
             "parameters": host.options.values(OPTIONS),
             "extra": { "started_monotonic_ns": started, "speed": host.law.speed },
         }),
-        frame::BATCH => {
-            let lines = payload.split(|&byte| byte == b'\n');
-            let count = lines.filter(|line| !line.trim_ascii().is_empty()).count() as u64;
-            *documents += count;
+        frame::BATCH | frame::REPLACE | frame::DELETE => {
+            let count = kept.write(verb, payload, now);
             json!(BatchReply {
                 accepted: count,
                 refused: Vec::<Refused>::new()

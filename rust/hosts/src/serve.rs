@@ -204,8 +204,12 @@ fn act(
             let query: Query = json(payload, "query")?;
             return session.query(&query, out);
         }
-        frame::BATCH => {
-            let reply = engine.batch(payload)?;
+        frame::BATCH | frame::REPLACE | frame::DELETE => {
+            let reply = match verb {
+                frame::BATCH => engine.batch(payload)?,
+                frame::REPLACE => engine.replace(payload)?,
+                _ => engine.delete(payload)?,
+            };
             out.extend(serde_json::to_vec(&reply).expect("memory takes any JSON"));
             return Ok(());
         }

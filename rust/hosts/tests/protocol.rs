@@ -320,8 +320,7 @@ fn facts_read_the_parameters_back() {
     let mut client = host.client();
     client.must(CREATE, &small());
     let facts = client.must(FACTS, &Value::Null);
-    let expected =
-        json!({"cache_mb": 7, "mmap_mb": 256, "page_size": 8192, "merged": true, "journal": "off"});
+    let expected = json!({"cache_mb": 7, "mmap_mb": 256, "page_size": 8192, "keys": false, "merged": true, "journal": "off"});
     assert_eq!(facts["parameters"], expected);
     assert!(
         facts["version"].as_str().unwrap().starts_with("3."),
@@ -470,4 +469,43 @@ fn a_busy_port_is_one_sentence() {
     let argv: Vec<String> = ["null", "--port", &port].map(String::from).into();
     let said = searchbench_hosts::Host::start(&argv).err().unwrap();
     assert!(said.contains("cannot listen on 127.0.0.1"), "{said}");
+}
+
+fn said(id: &str, body: &str) -> Value {
+    json!({"id": id, "v": {"body": body}})
+}
+
+#[test]
+fn documents_are_replaced_and_deleted_by_their_ids_where_these_are_indexed() {
+    for engine in ENGINES {
+        for keys in ["true", "false"] {
+            let directory = Directory::new();
+            let host = Running::start(engine, &directory.0, &["--keys", keys]);
+            let mut client = host.client();
+            client.must(CREATE, &small());
+            client.batch(&[
+                said("a", "red fox"),
+                said("b", "red hen"),
+                said("c", "old fox"),
+            ]);
+            client.settle();
+            let blue = said("b", "blue hen").to_string();
+            let replaced = client.ask(REPLACE, blue.as_bytes());
+            let deleted = client.ask(DELETE, b"{\"id\": \"a\"}\n{\"id\": \"z\"}");
+            if keys == "false" {
+                assert!(replaced.error().contains("ids are not indexed"), "{engine}");
+                assert!(deleted.error().contains("ids are not indexed"), "{engine}");
+                continue;
+            }
+            assert_eq!(replaced.json()["accepted"], 1, "{engine}");
+            let deleted = deleted.json();
+            assert_eq!(deleted["accepted"], 1, "{engine}");
+            assert_eq!(deleted["refused"][0]["id"], "z", "{engine}");
+            client.must(COMMIT, &json!({}));
+            assert_eq!(client.must(FACTS, &Value::Null)["documents"], 2, "{engine}");
+            for (term, found) in [("red", 0), ("blue", 1), ("hen", 1), ("fox", 1)] {
+                assert_eq!(total(&mut client, term), found, "{engine} {term}");
+            }
+        }
+    }
 }

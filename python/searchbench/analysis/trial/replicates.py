@@ -21,6 +21,7 @@ from searchbench.analysis.judgement import (
     TreatmentResult,
     TrialResult,
 )
+from searchbench.analysis.roles import truth
 from searchbench.analysis.stats.intervals import geometric_estimate, mean_interval
 from searchbench.analysis.sweep import steps
 from searchbench.analysis.trial import (
@@ -116,7 +117,10 @@ def judge_trial(
     differ, unread, looked = agreement.under_load(record, trial, answered=subject is not None)
     otherwise = _answers_under_load(trial, differ, unread, looked)
     planned = next((t for t in record.plan.treatments if t.id == trial.treatment), None)
-    more = served.findings(record, trial, trace), replies.findings(record, trial, trace), otherwise
+    more = (
+        served.findings(record, trial, trace), replies.findings(record, trial, trace), otherwise,
+        truth.findings(record, trial),
+    )  # fmt: skip
     findings = _audited(validity.audit(trial, trace, warm, planned), [*chain(*more)])
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -20,8 +20,10 @@ from searchbench.engines.groonga.service import service
 from searchbench.engines.http_form import HttpReply, get, split
 from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.native import Native
+from searchbench.engines.write import Placed, Publish
 from searchbench.workload.queries.algebra import Query
 from searchbench.workload.queries.analysis import lower
+from searchbench.workload.roles import NOTHING
 
 _TOKENIZERS = {"declared": 'TokenDelimit("pattern", "[^\\\\p{L}\\\\p{N}]+")'}
 _NORMALIZERS = {"declared": 'NormalizerTable("normalized", "Lower.to")'}
@@ -117,6 +119,23 @@ class Groonga(Engine):
     ) -> Request:
         """One ``load``; what a document has is marked."""
         return Request((load("Docs", rows(documents)),))
+
+    def cannot_write(self, params: Parameters) -> Mapping[str, str]:
+        """It can do all."""
+        return {}
+
+    def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """The same ``load``: a key that is there gets the new values."""
+        return Request((load("Docs", rows([each.document for each in changed])),))
+
+    def delete(self, gone: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """One ``delete`` of all these keys."""
+        keyed = " || ".join(f"_key == {script.text_literal(each.document.id)}" for each in gone)
+        return Request((do("delete", table="Docs", filter=keyed),))
+
+    def publish(self, schema: Schema, params: Parameters) -> Publish:
+        """What was loaded is found at once."""
+        return Publish(NOTHING, (), "a document is found as soon as it was loaded")
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The text indexes, if they are to come after the documents; everything to disk."""

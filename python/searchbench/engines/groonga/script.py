@@ -82,8 +82,8 @@ def snippet(name: str, part: Match | None, normalizer: str) -> str | None:
     words = dict.fromkeys(w for found in leaves(part) for w in found.terms if is_term(w))
     if not words:
         return None
-    marked = ",".join(f'{_text(word)},"<b>","</b>"' for word in words)
-    return f'snippet({value(name)},{marked},{{"normalizer":{_text(normalizer)}}})'
+    marked = ",".join(f'{text_literal(word)},"<b>","</b>"' for word in words)
+    return f'snippet({value(name)},{marked},{{"normalizer":{text_literal(normalizer)}}})'
 
 
 def sort_keys(keys: Sequence[Sort], schema: Schema, score: str) -> str:
@@ -116,7 +116,7 @@ def _terms(part: Terms, fields: Sequence[str]) -> str:
 
 
 def _in_any(fields: Sequence[str], sign: str, words: str) -> str:
-    return joined([f"{value(name)} {sign} {_text(words)}" for name in fields], "||")
+    return joined([f"{value(name)} {sign} {text_literal(words)}" for name in fields], "||")
 
 
 def _filter(part: Filter, schema: Schema) -> str:
@@ -142,9 +142,10 @@ def _literal(bound: str | int | float | bool) -> str:
     if isinstance(bound, bool):
         return "true" if bound else "false"
     if isinstance(bound, str):
-        return _text(bound)
+        return text_literal(bound)
     return format(Decimal(repr(bound)), "f")  # the syntax has no exponents
 
 
-def _text(text: str) -> str:
+def text_literal(text: str) -> str:
+    """A text as the syntax has it."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -6,7 +6,7 @@ Longer than most files, because it is the whole of the engine's seam.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from searchbench.corpora.corpus import Document, Schema
@@ -27,6 +27,7 @@ from searchbench.engines.levers import choice, described, number, switch
 from searchbench.engines.mariadb import indexes, table
 from searchbench.engines.mariadb import query as algebra
 from searchbench.engines.mysql_form import Result, quoted, refusal, request, split
+from searchbench.engines.write import Placed, Publish
 from searchbench.workload.queries.algebra import Query
 
 _MIB = 1 << 20
@@ -235,6 +236,24 @@ class MariaDB(Engine):
         if params["door"] == "load":
             return Request(tuple(table.load(documents, start, schema, params)))
         return request(*table.insert(documents, start, schema, params))
+
+    def cannot_write(self, params: Parameters) -> Mapping[str, str]:
+        """It can do all."""
+        return {}
+
+    def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """One transaction: the rows deleted, and inserted with new numbers, as InnoDB wants."""
+        documents = [each.document for each in changed]
+        gone = table.removed(changed, schema)
+        return request(*table.insert(documents, changed[0].at, schema, params, gone))
+
+    def delete(self, gone: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """One transaction."""
+        return request("; ".join(["START TRANSACTION", *table.removed(gone, schema), "COMMIT"]))
+
+    def publish(self, schema: Schema, params: Parameters) -> Publish:
+        """Each request is a transaction that commits itself."""
+        return Publish("commit, with each request", (), "each request is committed at its end")
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The text indexes, if they are to come after the documents; statistics."""

@@ -31,6 +31,7 @@ from searchbench.corpora.corpus import Document, Field, FieldType, Schema, Table
 from searchbench.engines.engine import Level, Parameters
 from searchbench.engines.mysql_form import load as form_load
 from searchbench.engines.mysql_form import query, quoted
+from searchbench.engines.write import Placed
 from searchbench.workload.queries.analysis import terms
 
 DATABASE = "searchbench"
@@ -196,9 +197,16 @@ def text_keys(schema: Schema, params: Parameters) -> list[str]:
 
 
 def insert(
-    documents: Sequence[Document], start: int, schema: Schema, params: Parameters
+    documents: Sequence[Document],
+    start: int,
+    schema: Schema,
+    params: Parameters,
+    first: Sequence[str] = (),
 ) -> list[str]:
-    """The statements that put documents in: all that fit in one, any other by itself."""
+    """The statements that put documents in: all that fit in one, any other by itself.
+
+    ``first``: what comes before in the transaction of those that fit.
+    """
     fit: list[tuple[int, Document]] = []
     alone: list[str] = []
     for number, document in enumerate(documents, start + 1):
@@ -213,7 +221,27 @@ def insert(
         alone.append(f"SELECT {quoted(document.id)} AS {ASKED}; {_ALONE.format(undo=undo, do=do)}")
     if not fit:
         return alone
-    return ["; ".join(["START TRANSACTION", *_inserts(fit, schema, params), "COMMIT"]), *alone]
+    inserts = _inserts(fit, schema, params)
+    return ["; ".join(["START TRANSACTION", *first, *inserts, "COMMIT"]), *alone]
+
+
+def removed(gone: Sequence[Placed], schema: Schema) -> list[str]:
+    """The statements that delete documents, from every table that has something of them."""
+    if schema.table is None:
+        numbers = ",".join(str(each.was + 1) for each in gone)
+        lists = (list_table(schema, f.name) for f in schema.of_type(FieldType.KEYWORDS))
+        return [f"DELETE FROM {name} WHERE {NUMBER} IN ({numbers})" for name in (TABLE, *lists)]
+    key = schema.table.key
+    rows = ",".join(_key_of(each.document, key) for each in gone)
+    return [f"DELETE FROM {table_of(schema)} WHERE ({', '.join(key_of(schema))}) IN ({rows})"]
+
+
+def _key_of(document: Document, key: Sequence[Field]) -> str:
+    """A document's key as a row; of a single column it is the id."""
+    if len(key) > 1:
+        return f"({','.join(literal(document.values[each.name]) for each in key)})"
+    whole = key[0].type is FieldType.INTEGER
+    return literal(int(document.id) if whole else document.id)
 
 
 def literal(value: object) -> str:

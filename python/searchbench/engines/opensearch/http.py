@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import orjson
@@ -28,6 +29,7 @@ from searchbench.engines.job import MERGE, OPENING, Job, Proof, Work
 from searchbench.engines.native import Native
 from searchbench.engines.opensearch import query as dsl
 from searchbench.engines.opensearch.levers import LOGGING, configuration
+from searchbench.engines.write import Placed, Publish
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
@@ -149,16 +151,26 @@ class RestSearch(Engine):
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
     ) -> Request:
         """One ``_bulk`` of creations; of the answer only what may have to be said."""
-        lines = []
-        for at, document in enumerate(documents, start):
-            values = {dsl.own(k): v for k, v in document.values.items()}
-            if _numbered(params):
-                values[dsl.ORDER] = at
-            lines += [orjson.dumps({"create": {"_id": document.id}}), orjson.dumps(values)]
-        kept = "errors,error,status,items.create._id,items.create.status,items.create.error"
-        body = b"\n".join([*lines, b""])
-        pairs = [("filter_path", kept)]
-        return Request((post(f"{INDEX}/_bulk", pairs, body, "application/x-ndjson"),))
+        return _bulk("create", map(Placed, documents, count(start)), params)
+
+    def cannot_write(self, params: Parameters) -> Mapping[str, str]:
+        """It can do all."""
+        return {}
+
+    def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """One ``_bulk``, in which a document takes the place of the one with its id."""
+        return _bulk("index", changed, params)
+
+    def delete(self, gone: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """One ``_bulk`` of deletions by id."""
+        return _bulk("delete", gone, params)
+
+    def publish(self, schema: Schema, params: Parameters) -> Publish:
+        """A refresh, after which all that was written is searched."""
+        every = int(params["refresh_ms"])
+        unasked = f"it refreshes every {every} ms" if every else "nothing is ever visible"
+        refresh = Request((post(f"{INDEX}/_refresh", (), b""),))
+        return Publish("refresh", (refresh,), f"{unasked} (refresh_ms = {every})")
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Everything searchable and on disk, merged if asked for, on all its nodes."""
@@ -431,8 +443,26 @@ def _reason(error: Any) -> str:
     return f"{outer}: {words}" if words and words not in outer else outer
 
 
+def _bulk(action: str, placed: Iterable[Placed], params: Parameters) -> Request:
+    """One ``_bulk`` of the same action for each document."""
+    lines = []
+    for document, at, _ in placed:
+        lines.append(orjson.dumps({action: {"_id": document.id}}))
+        if action == "delete":
+            continue
+        values = {dsl.own(k): v for k, v in document.values.items()}
+        if _numbered(params):
+            values[dsl.ORDER] = at
+        lines.append(orjson.dumps(values))
+    kept = ",".join(f"items.{action}.{part}" for part in ("_id", "status", "error"))
+    pairs = [("filter_path", f"errors,error,status,{kept}")]
+    body = b"\n".join([*lines, b""])
+    return Request((post(f"{INDEX}/_bulk", pairs, body, "application/x-ndjson"),))
+
+
 def _items(answer: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    return (item["create"] for item in answer.get("items", ()))
+    """What became of each document, whatever was to be done with it."""
+    return (each for item in answer.get("items", ()) for each in item.values())
 
 
 def _unfinished(health: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ Longer than most files, because it is the whole of the engine's seam.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
@@ -33,7 +33,16 @@ from searchbench.engines.postgresql.query import (
     passed,
     where,
 )
-from searchbench.engines.postgresql.table import Layout, indexes, ingestion, tables, value, vector
+from searchbench.engines.postgresql.table import (
+    Layout,
+    indexes,
+    ingestion,
+    removed,
+    tables,
+    value,
+    vector,
+)
+from searchbench.engines.write import Placed, Publish
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
@@ -182,6 +191,8 @@ class Postgresql(Engine):
             "for a while",
             switch("index_first", False, index=True): "make the indexes before the documents are "
             "put in, instead of after",
+            switch("keys", False, index=True): "index the ids; without that, rows can be "
+            "inserted but not replaced or deleted",
             choice("door", "copy", "insert", index=True): "how documents are put in: by COPY, or "
             "by one INSERT for each request",
             number("maintenance_mem_mb", 64, (1, 1 << 20), index=True): "memory for building an "
@@ -242,6 +253,26 @@ class Postgresql(Engine):
     ) -> Request:
         """One COPY or INSERT; then, one by one, what the server will perhaps refuse."""
         return Request(ingestion(documents, start, schema, params))
+
+    def cannot_write(self, params: Parameters) -> Mapping[str, str]:
+        """Rows are found by their ids only where these are indexed."""
+        reason = "PostgreSQL's table has no index of ids, by which a row could be found: say "
+        return {} if params["keys"] else dict.fromkeys(("update", "delete"), f"{reason}keys = true")
+
+    def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """One transaction: the rows deleted, and inserted with new numbers."""
+        levels = {**params, "door": "insert"}
+        documents = [each.document for each in changed]
+        gone = (removed(changed),)
+        return Request(ingestion(documents, changed[0].at, schema, levels, gone))
+
+    def delete(self, gone: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """One statement."""
+        return Request((form.query(removed(gone)),))
+
+    def publish(self, schema: Schema, params: Parameters) -> Publish:
+        """Each request is a transaction that commits itself."""
+        return Publish("commit, with each request", (), "each request is committed at its end")
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """The indexes, if they come after the documents; statistics; everything to disk."""

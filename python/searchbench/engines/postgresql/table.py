@@ -25,6 +25,7 @@ import orjson
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import postgres_form as form
 from searchbench.engines.engine import Parameters
+from searchbench.engines.write import Placed
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.analysis import terms
 
@@ -155,7 +156,10 @@ def indexes(schema: Schema, params: Parameters, only: str = "") -> dict[str, str
     fast = f" WITH (fastupdate = {'on' if params['gin_fastupdate'] else 'off'})"
     options = fast if method == "gin" else ""
     vectors = Layout.of(schema).vectors if method != "none" else ()
-    found = [
+    found: list[tuple[tuple[str, ...], str, str, str]] = []
+    if params.get("keys"):
+        found.append((("id",), "docs_id_idx", "(id)", "UNIQUE "))
+    found += [
         (fields, f"docs_{column(v)}_idx", f"USING {method} ({column(v)}){options}", "")
         for v, fields in enumerate(vectors)
     ]
@@ -178,10 +182,22 @@ def indexes(schema: Schema, params: Parameters, only: str = "") -> dict[str, str
     }
 
 
+def removed(gone: Sequence[Placed]) -> str:
+    """The statement that deletes these documents."""
+    return f"DELETE FROM docs WHERE id IN ({','.join(form.literal(g.document.id) for g in gone)})"
+
+
 def ingestion(
-    documents: Sequence[Document], start: int, schema: Schema, params: Parameters
+    documents: Sequence[Document],
+    start: int,
+    schema: Schema,
+    params: Parameters,
+    first: Sequence[str] = (),
 ) -> tuple[bytes, ...]:
-    """One COPY or INSERT; then, one by one, the documents that the server perhaps refuses."""
+    """One COPY or INSERT; then, one by one, the documents that the server perhaps refuses.
+
+    ``first``: what comes before in the transaction of an INSERT.
+    """
     names, doubtful, rows = _columns(schema, params), [], []
     for number, document in enumerate(documents, start):
         row = _row(number, document, schema, params)
@@ -195,7 +211,7 @@ def ingestion(
     if rows and params["door"] == "insert":
         columns = ", ".join(map(form.name, names))
         values = ",".join(f"({','.join(map(_constant, row))})" for row in rows)
-        return (form.query(f"INSERT INTO docs ({columns}) VALUES {values}"), *doubtful)
+        return (form.query(*first, f"INSERT INTO docs ({columns}) VALUES {values}"), *doubtful)
     if rows:
         columns = ", ".join(map(form.name, names))
         return (form.copy(f"COPY docs ({columns}) FROM STDIN", rows), *doubtful)

@@ -10,7 +10,7 @@ Longer than most files, because it is the whole of two engines' seam.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from searchbench.corpora.corpus import Document, Schema
 from searchbench.engines.answer import Facts, Hits
@@ -30,8 +30,10 @@ from searchbench.engines.levers import choice, described
 from searchbench.engines.mysql_form import Result, refusal, request, split
 from searchbench.engines.sphinx import conf, values
 from searchbench.engines.sphinx.query import RANKERS, Ask, Condition, OneOf, answer, plan, selected
+from searchbench.engines.write import Placed, Publish
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
+from searchbench.workload.roles import NOTHING
 
 # What the program says of itself becomes an index of one row; then it becomes the server.
 _START = (
@@ -145,16 +147,52 @@ class Sphinx(Engine):
         """Rows of TSV, or an INSERT for each part; numbers count from 1."""
         numbered = list(enumerate(documents, start + 1))
         if params["index"] == "realtime":
-            parts = int(params["parts"])
-            each = ([(n, d) for n, d in numbered if (n - 1) % parts == p] for p in range(parts))
-            return request(
-                *(_insert(conf.part(p), held, schema) for p, held in enumerate(each) if held)
+            return self._of_parts(
+                numbered, params, lambda p, own: _insert(conf.part(p), own, schema)
             )
         lines = (
             "\t".join([str(n), values.coded(d.id), *map(_tabbed, values.row(d.values, schema))])
             for n, d in numbered
         )
         return Request(("".join(f"{line}\n" for line in lines).encode(),))
+
+    def cannot_write(self, params: Parameters) -> Mapping[str, str]:
+        """What indexer made is made anew as a whole."""
+        if params.get("index") == "realtime":
+            return {}
+        return dict.fromkeys(
+            ("insert", "update", "delete"),
+            f"an index that {self.can.title}'s indexer made takes no documents while it is asked: "
+            'say index = "realtime"',
+        )
+
+    def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """A REPLACE for each part that has any of them; a document keeps its number."""
+        numbered = [(each.was + 1, each.document) for each in changed]
+        return self._of_parts(numbered, params, lambda p, own: _insert(
+            conf.part(p), own, schema, "REPLACE"
+        ))  # fmt: skip
+
+    def delete(self, gone: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """A DELETE for each part that has any of them."""
+        numbered = [(each.was + 1, each.document) for each in gone]
+        return self._of_parts(numbered, params, lambda p, own: (
+            f"DELETE FROM {conf.part(p)} WHERE id IN ({','.join(str(n) for n, _ in own)})"
+        ))  # fmt: skip
+
+    def publish(self, schema: Schema, params: Parameters) -> Publish:
+        """Each statement commits itself, and what it wrote is searched at once."""
+        return Publish(NOTHING, (), "a document is found as soon as its statement ended")
+
+    def _of_parts(
+        self,
+        numbered: Sequence[tuple[int, Document]],
+        params: Parameters,
+        statement: Callable[[int, list[tuple[int, Document]]], str],
+    ) -> Request:
+        parts = int(params["parts"])
+        each = ([(n, d) for n, d in numbered if (n - 1) % parts == p] for p in range(parts))
+        return request(*(statement(p, own) for p, own in enumerate(each) if own))
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Real-time indexes to disk."""
@@ -276,6 +314,12 @@ class Manticore(Sphinx):
             files={"manticore.conf": _MANTICORE},
         )
 
+    def cannot_write(self, params: Parameters) -> Mapping[str, str]:
+        """No server has answered it yet."""
+        return dict.fromkeys(
+            ("insert", "update", "delete"), "nobody has tried to change documents in Manticore"
+        )
+
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """One table with the declared analysis."""
         columns = [(values.KEY, "string"), *values.columns(schema)]
@@ -358,14 +402,16 @@ def _pairs(result: Result) -> dict[str, str]:
     return {str(k): str(v or "") for k, v in (list(row.values())[:2] for row in result.dicts())}
 
 
-def _insert(index: str, documents: Iterable[tuple[int, Document]], schema: Schema) -> str:
-    """INSERT of documents with their numbers."""
+def _insert(
+    index: str, documents: Iterable[tuple[int, Document]], schema: Schema, how: str = "INSERT"
+) -> str:
+    """INSERT, or REPLACE, of documents with their numbers."""
     names = ["id", values.KEY, *(name for name, _kind in values.columns(schema))]
     rows = []
     for number, document in documents:
         cells = map(_cell, (values.coded(document.id), *values.row(document.values, schema)))
         rows.append(f"({number},{','.join(cells)})")
-    return f"INSERT INTO {index} ({','.join(names)}) VALUES {','.join(rows)}"
+    return f"{how} INTO {index} ({','.join(names)}) VALUES {','.join(rows)}"
 
 
 def _cell(cell: values.Cell) -> str:

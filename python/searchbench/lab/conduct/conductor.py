@@ -17,8 +17,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from searchbench.errors import LabError, RecordError, SearchbenchError
-from searchbench.lab.conduct import caches, jobs, phases
-from searchbench.lab.conduct.openings import READERS, Opened, Openings
+from searchbench.lab.conduct import beside, caches, jobs, phases
+from searchbench.lab.conduct.openings import Opened, Openings
 from searchbench.lab.conduct.session import Run, Session, Sitting
 from searchbench.lab.conduct.trials import Trials
 from searchbench.lab.place import host
@@ -30,6 +30,7 @@ from searchbench.record import Record, Writer
 from searchbench.record import Trial as Kept
 from searchbench.record.trial import Note, Span, Window
 from searchbench.study.plan import Plan, Treatment, Trial
+from searchbench.workload.roles import READERS
 
 # Sees the record and a trial that was just put there; what makes it invalid, "" if nothing does.
 Invalid = Callable[[Record, Kept], str]
@@ -112,7 +113,7 @@ class Conductor:
             run = self._trial(trial, opened, position, kept.path)
             kept.trial(
                 run.about, samples=run.samples, replies=run.replies, probe=run.probe,
-                sizes=run.sizes, logs=run.logs,
+                sizes=run.sizes, logs=run.logs, roles=run.tables,
             )  # fmt: skip
             done += 1
             judged = self.invalid is not None and not trial.traced
@@ -184,7 +185,9 @@ class Conductor:
                 if run.about.status == "ok":
                     run.about.status, run.about.stage = "failed", error.stage
                     run.about.reason = str(error)
-        if self.plan.judging.jobs and session.index is not None:
+        beside.discard(session)
+        alone = self.plan.judging.jobs or beside.made_anew(session)
+        if alone and session.index is not None:
             self._tell(session.index.discard())
 
     def _tell(self, problems: Sequence[str]) -> None:

@@ -27,7 +27,8 @@ from searchbench.lab.place.cold import Evicted
 from searchbench.lab.wire.exchange import prepare, samples_of
 from searchbench.lab.wire.order import Manner, Order
 from searchbench.lab.wire.trace import Gathered
-from searchbench.record.trial import Asked, Drive, Window
+from searchbench.record.drive import Drive
+from searchbench.record.trial import Asked, Window
 
 _INSTANTS = ("due", "free", "connect", "sent", "first_byte", "done")
 # Of the accounting of a drive what adds up over drives.

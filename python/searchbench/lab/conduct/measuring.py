@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -12,7 +13,7 @@ import pyarrow as pa
 from msgspec import convert
 
 from searchbench.errors import LabError
-from searchbench.lab.conduct import caches
+from searchbench.lab.conduct import beside, caches
 from searchbench.lab.conduct.session import Run
 from searchbench.lab.drive.drive import Samples, decoded
 from searchbench.lab.drive.refused import said
@@ -23,7 +24,8 @@ from searchbench.lab.fleet.parts import FleetError
 from searchbench.lab.probe.totals import machine_totals, server_totals, spent
 from searchbench.lab.wire.exchange import Trace
 from searchbench.lab.wire.order import Manner, Order, Progress
-from searchbench.record.trial import Drive, Note, ServerTotals, UnderLoad, Window
+from searchbench.record.drive import Drive
+from searchbench.record.trial import Note, ServerTotals, UnderLoad, Window
 
 # So many replies of a drive are kept, about.
 _SAMPLED_REPLIES = 200
@@ -62,7 +64,15 @@ def drive_it(run: Run) -> None:
     asked_unix_ns = time.time_ns()
     with run.machine.drive():
         try:
-            trace = sender.send(compiled.requests, order, manner)
+            if session.beside is None:
+                trace = sender.send(compiled.requests, order, manner)
+            else:
+                trace = beside.drive(
+                    run, order,
+                    lambda at: sender.send(
+                        compiled.requests, order, replace(manner, start_unix_ns=at)
+                    ),
+                )  # fmt: skip
         except FleetError as error:
             if error.gathered is not None:
                 # What the other machines measured until then: kept, and not judged.
@@ -73,13 +83,15 @@ def drive_it(run: Run) -> None:
         accounting = _account(run, trace)
         assert run.samples is not None
         opening_s = (accounting.started_unix_ns - asked_unix_ns) / 1e9
-        if fleet is None and opening_s > _SLOW_OPENING_S:
+        if fleet is None and session.beside is None and opening_s > _SLOW_OPENING_S:
             session.sitting.watch.told(
                 f"it took {opening_s:.1f} s to open {order.connections:,} connections, before the "
                 "load began: the server accepts them slowly; fewer (`connections`), or a longer "
                 "accept queue of the server, takes less"
             )
-        run.under_load = decoded(running.decoder, trace, compiled, "under_load")
+        written = session.beside is not None and session.beside.active
+        phase = beside.WHILE_WRITTEN if written else "under_load"
+        run.under_load = decoded(running.decoder, trace, compiled, phase)
     lived = running.lives()
     if warming is not None:
         run.about.warmup, run.about.window = warming.on_record, warming.window
@@ -175,8 +187,12 @@ def answers(run: Run) -> None:
     run.fill_in()
     run.replies = captured.replies
     if run.session.there().known is not None:
-        run.about.answers_under_load = _changed_under_load(captured.replies, under_load)
+        if run.session.beside is None or not run.session.beside.active:
+            changed = _changed_under_load(captured.replies, under_load)
+            run.about.answers_under_load = changed
         run.replies = pa.concat_tables([captured.replies, under_load])
+        if run.session.beside is not None:
+            beside.after(run)
 
 
 def _account(run: Run, trace: Trace) -> Drive:

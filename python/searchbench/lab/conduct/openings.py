@@ -14,6 +14,7 @@ import numpy as np
 from searchbench import corpora
 from searchbench.corpora.corpus import Corpus, FieldType, Summary, digest
 from searchbench.corpora.files import FileCorpus, insist_on_fields
+from searchbench.corpora.kept_back import KeptBack
 from searchbench.corpora.validate import validate
 from searchbench.engines import engine
 from searchbench.engines.engine import Engine
@@ -40,7 +41,6 @@ from searchbench.workload.queries.sets import QuerySet
 from searchbench.workload.verbatim.files import read_requests
 from searchbench.workload.verbatim.model import Ask, RequestSet
 
-READERS = "readers"  # the one role that a trial has
 TRIAL_KEYS = ("promise", "full")  # of a trial in a search, that no load has otherwise
 
 
@@ -88,6 +88,7 @@ class Openings:
             corpus, about = self.corpus(treatment.corpus)
             if not (treatment.operation and treatment.attach):
                 insist_on_fields(corpus)
+            corpus, about = self._kept_back(treatment, corpus, about)
             workload = DocumentsAlone(corpus)
             if treatment.operation:
                 workload = self._operation_of(treatment, corpus)
@@ -147,6 +148,31 @@ class Openings:
             )
             self._tell(corpus, summary)
             self._corpora[key] = (corpus, about)
+        return self._corpora[key]
+
+    def _kept_back(
+        self, treatment: Treatment, corpus: Corpus, about: CorpusAbout
+    ) -> tuple[Corpus, CorpusAbout]:
+        """What is left of a corpus once those documents are kept back that a role will insert."""
+        writer = next((r for r in treatment.roles.values() if r["does"] == "write"), {})
+        total = about.documents or 0
+        count = writer.get("documents") or round(float(writer.get("share") or 0.0) * total)
+        if not count:
+            return corpus, about
+        if count >= total:
+            raise LabError(
+                f"{count:,} documents are to be kept back, and {about.name} has {total:,}; keep "
+                "back fewer (`documents`, `share` of the role)", "prepare",
+            )  # fmt: skip
+        key = _key(treatment.corpus, count)
+        if key not in self._corpora:
+            self.watch.opening("documents")
+            left = KeptBack(corpus, total, count, self.seed)
+            summary = digest(left)
+            self._corpora[key] = (left, msgspec.structs.replace(
+                about, digest=summary.digest, documents=summary.documents,
+                text_bytes=summary.text_bytes,
+            ))  # fmt: skip
         return self._corpora[key]
 
     def _open(self, spec: Mapping[str, object]) -> Corpus:

@@ -10,6 +10,8 @@
     agents on hosts     .. capture → calibrate → stop → place → deploy → identify | drive → ..
     captures afterwards ..  deploy → identify | drive → totals → capture → answers | stop
     cold, each query    ..  deploy → identify | (stop → place → deploy → drive) for each query → ..
+    roles               .. capture → stop → copy → deploy → identify | drive → totals → publish
+                        → count → answers | stop
     jobs                compile → prepare → deploy → ingest → stop → (deploy → identify → job
                         → check → stop → weigh) for each → deploy → capture → ..
     a job that fills    .. → prepare → (deploy → job → check → stop → weigh) → ..
@@ -44,7 +46,7 @@ from searchbench.corpora.corpus import Corpus
 from searchbench.engines.answer import Facts
 from searchbench.engines.engine import Engine
 from searchbench.errors import LabError, SearchbenchError
-from searchbench.lab.conduct import each, jobs, measuring
+from searchbench.lab.conduct import beside, each, jobs, measuring
 from searchbench.lab.conduct.alone import calibrate
 from searchbench.lab.conduct.asking import ask_operations, made_once, once
 from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty
@@ -94,7 +96,8 @@ def preparing(session: Session) -> Phases[Session]:
     asks = isinstance(session.opened.workload, PortableQueries | Operations)
     compiling = [] if session.attached or not asks else [("compile", _compile)]
     as_found = session.sitting.rules.ingest == "as-found" and session.attached
-    return [fit, *compiling, *([] if as_found else [("prepare", _prepare)])]
+    roles = [("prepare", beside.prepare)] if session.opened.treatment.roles else []
+    return [fit, *compiling, *([] if as_found else [("prepare", _prepare)]), *roles]
 
 
 def opening_of(session: Session) -> Phases[Session]:
@@ -134,6 +137,8 @@ def opening_of(session: Session) -> Phases[Session]:
         capture = []
     if capture or alone:
         found += [*deploy, *capture, *alone, stop]
+    if session.opened.treatment.roles and timed and not beside.made_anew(session):
+        found.append(("copy", beside.copy_index))
     return [*found, *deploy] if timed else found
 
 
@@ -173,6 +178,8 @@ def measuring_of(run: Run) -> Phases[Run]:
         *([("place", _account)] if run.session.confines else []),
         ("totals", measuring.totals_of),
     ]
+    if run.session.opened.treatment.roles:
+        found += [("publish", beside.publish), ("count", beside.count)]
     if run.session.captures_after:
         verbatim = isinstance(run.opened.workload, VerbatimRequests)
         how = _capture_some if verbatim else _capture
@@ -210,7 +217,8 @@ def _encode(session: Session) -> None:
 def _prepare(session: Session) -> None:
     """The documents in the engine's bytes, and where the index is or will be."""
     digest, corpus = session.opened.corpus_about.digest, _corpus(session)
-    scope = session.made_by if session.sitting.rules.ingest == "per-trial" else ""
+    alone = session.sitting.rules.ingest == "per-trial" or beside.made_anew(session)
+    scope = session.made_by if alone else ""
     scope += made_once(session)
     shelf, put_in = session.sitting.shelf, session.opened.treatment.ingest
     session.index = shelf.index(
@@ -276,7 +284,8 @@ def _deploy(session: Session) -> None:
     index, confines = _index(session), session.confines
     # The probe sees it while it starts, too.
     session.running = deployment = Deployment(
-        _engine(session), session.levers, index.path, session.run, session.cpus,
+        _engine(session), session.levers, session.own_index or index.path, session.run,
+        session.cpus,
         _corpus(session).schema, index.storages.laid,
         confines.seat if confines else None, confines.agents if confines else (),
     )  # fmt: skip

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import psutil
@@ -51,6 +52,9 @@ from searchbench.record.trial import Captured as CapturedAbout
 from searchbench.record.trial import Ingest, JobDone, Lever, Note, Terms, Trial
 from searchbench.study.plan import Judging
 from searchbench.workload.draw import CachePlan
+
+if TYPE_CHECKING:
+    from searchbench.lab.conduct.beside import Beside
 
 # ENOSPC, in the words of the C library and of databases; its line, shortened.
 _NO_ROOM = re.compile(
@@ -212,6 +216,7 @@ class Session:
     that were done; ``mark``: has the probe take a sample at once. ``stage``
     says where a failure happened. ``found``: what opening it found out, as fields of
     ``record.trial.Trial``. ``tracer``: of reads and writes, where that is what the trial is for.
+    ``beside``: its roles beside the readers; ``own_index``: the copy of the index for them.
     ``asked_queries``: by query, whether a warm-up asked it since.
     """
 
@@ -234,6 +239,8 @@ class Session:
     spans: list[tuple[str, int, int]] = field(default_factory=list)
     found: dict[str, object] = field(default_factory=dict)
     tracer: Tracer | None = None
+    beside: Beside | None = None
+    own_index: Path | None = None
     notes: list[Note] = field(default_factory=list)
     jobs: list[Doing] = field(default_factory=list)
     mark: Callable[[], None] = lambda: None
@@ -378,6 +385,11 @@ class Run:
     under_load: pa.Table | None = None
     logs: dict[str, bytes] = field(default_factory=dict)
 
+    @property
+    def tables(self) -> dict[str, pa.Table]:
+        """Those of the roles beside the readers, by the name of their file."""
+        return {} if self.session.beside is None else self.session.beside.tables
+
     def fill_in(self) -> None:
         """Put what the opening found out into the record of this trial."""
         session = self.session
@@ -387,6 +399,9 @@ class Run:
             session.found["captured"] = structs.replace(captured, made_by=session.made_by)
         for name, value in session.found.items():
             setattr(self.about, name, value)
+        if session.beside is not None:
+            self.about.beside = [part.run for part in session.beside.parts]
+            self.about.roles = self.about.roles[:1] + [each.name for each in self.about.beside]
         self.about.notes += [note for note in session.notes if note not in self.about.notes]
 
 

@@ -130,6 +130,8 @@ def decoded(decoder: Decoder, trace: Trace, compiled: Compiled, phase: str) -> p
                 "groups": json.dumps(list(hits.groups), ensure_ascii=False),
                 "warnings": list(hits.warnings),
                 "error": hits.error,
+                "asked": None if phase == "captured" else int(sample["sent"]),
+                "answered": None if phase == "captured" else int(sample["done"]),
             }
         )
     return pa.Table.from_pylist(rows, schema=REPLIES)

@@ -73,7 +73,8 @@ class Manner:
     """How the measuring loop goes about an order.
 
     ``capture_every``: keep the reply of every n-th request (0: of none). ``spill``: an existing
-    folder for samples that exceed memory.
+    folder for samples that exceed memory. ``start_unix_ns``: when the clock is at zero; None: as
+    soon as all connections are open.
     """
 
     timeout_s: float = 60.0
@@ -83,11 +84,14 @@ class Manner:
     realtime: bool = False
     spill: Path | None = None
     on_tick: Progress | None = None
+    start_unix_ns: int | None = None
 
 
 def arguments(order: Order, manner: Manner) -> dict[str, Any]:
     """Both as ``_core.drive`` takes them by name: those of an order are its fields'."""
+    at = {} if manner.start_unix_ns is None else {"start_unix_ns": manner.start_unix_ns}
     return {
+        **at,
         **{each.name: getattr(order, each.name) for each in fields(order)},
         "timeout_ns": int(manner.timeout_s * 1e9),
         "capture_every": manner.capture_every,

@@ -13,8 +13,16 @@ const DOCUMENTS_PER_TRANSACTION: u64 = 50_000;
 /// many small ones, which are merged again and again.
 const FTS_MEMORY_BYTES: u32 = 64 << 20;
 
-/// The statements that make the tables, empty.
-pub fn tables(schema: &Schema) -> String {
+/// What is done with the documents of a request.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Change {
+    Insert,
+    Replace,
+    Delete,
+}
+
+/// The statements that make the tables, empty; `keys`: with an index of ids.
+pub fn tables(schema: &Schema, keys: bool) -> String {
     let mut docs = "CREATE TABLE docs (seq INTEGER PRIMARY KEY, id TEXT NOT NULL".to_owned();
     let mut others = String::new();
     let (mut texts, mut contents) = (Vec::new(), Vec::new());
@@ -54,6 +62,9 @@ pub fn tables(schema: &Schema) -> String {
             contents.join(", "),
             texts.join(", ")
         );
+    }
+    if keys {
+        others += "CREATE UNIQUE INDEX docs_id ON docs (id);";
     }
     format!("{docs});{others}")
 }
@@ -115,21 +126,31 @@ impl Writer {
         })
     }
 
-    /// Adds the documents of a batch.
-    pub fn add(&mut self, lines: &str, schema: &Schema) -> Result<BatchReply, String> {
+    /// Adds, replaces or removes the documents of a request.
+    pub fn write(
+        &mut self,
+        lines: &str,
+        schema: &Schema,
+        change: Change,
+    ) -> Result<BatchReply, String> {
         if let Some(reason) = &self.broken {
             return Err(format!(
                 "an earlier batch failed and its documents are lost: {reason}"
             ));
         }
-        self.try_add(lines, schema).map_err(|error| {
+        self.try_write(lines, schema, change).map_err(|error| {
             let reason = format!("SQLite: {error}");
             self.broken = Some(reason.clone());
             reason
         })
     }
 
-    fn try_add(&mut self, lines: &str, schema: &Schema) -> rusqlite::Result<BatchReply> {
+    fn try_write(
+        &mut self,
+        lines: &str,
+        schema: &Schema,
+        change: Change,
+    ) -> rusqlite::Result<BatchReply> {
         let mut reply = BatchReply::default();
         if self.ids.is_none() {
             let mut ids = Ids::new();
@@ -153,6 +174,19 @@ impl Writer {
                     continue;
                 }
             };
+            let there = change != Change::Insert && ids.give_back(&document.id);
+            if there {
+                remove(&self.connection, &document.id, schema)?;
+            }
+            if change == Change::Delete {
+                reply.accepted += u64::from(there);
+                if !there {
+                    let id = document.id.into_owned();
+                    let reason = format!("there is no document with id {id:?}");
+                    reply.refused.push(Refused { id, reason });
+                }
+                continue;
+            }
             if !ids.take(&document.id) {
                 let id = document.id.into_owned();
                 let reason = format!("a document with id {id:?} is in the index already");
@@ -193,6 +227,38 @@ impl Writer {
             reason
         })
     }
+}
+
+/// Takes a document out of the full-text index, the lists and the table.
+fn remove(connection: &Connection, id: &str, schema: &Schema) -> rusqlite::Result<()> {
+    let seq: i64 = connection
+        .prepare_cached("SELECT seq FROM docs WHERE id = ?")?
+        .query_row([id], |row| row.get(0))?;
+    let of = |kind: FieldType| {
+        let all = 0..schema.fields.len();
+        all.filter(move |&index| schema.fields[index].kind == kind)
+    };
+    let texts: Vec<usize> = of(FieldType::Text).collect();
+    if !texts.is_empty() {
+        let list = |mark: char| {
+            let names = texts.iter().map(|index| format!("{mark}{index}"));
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let sql = format!(
+            "INSERT INTO fts (fts, rowid, {}) SELECT 'delete', seq, {} FROM docs WHERE seq = ?",
+            list('t'),
+            list('c')
+        );
+        connection.prepare_cached(&sql)?.execute([seq])?;
+    }
+    for index in of(FieldType::Keywords) {
+        let sql = format!("DELETE FROM k{index} WHERE doc = ?");
+        connection.prepare_cached(&sql)?.execute([seq])?;
+    }
+    connection
+        .prepare_cached("DELETE FROM docs WHERE seq = ?")?
+        .execute([seq])?;
+    Ok(())
 }
 
 /// A value of a document as a parameter, without a copy.

@@ -18,8 +18,8 @@ use crate::engine::{BatchReply, Engine, Session};
 use crate::failure::Failure;
 use crate::options::{Kind, Options, Spec};
 use crate::query::Query;
-use crate::schema::Schema;
-use ingest::Writer;
+use crate::schema::{FieldType, Schema};
+use ingest::{Change, Writer};
 use search::{failure, search};
 
 /// The parameters; ENGINES.md says what each means.
@@ -48,6 +48,11 @@ pub const OPTIONS: &[Spec] = &[
         name: "journal",
         kind: Kind::Choice(&["wal", "off"]),
         default: "wal",
+    },
+    Spec {
+        name: "keys",
+        kind: Kind::Bool,
+        default: "false",
     },
 ];
 
@@ -167,6 +172,36 @@ impl Sqlite {
             .ok_or_else(|| Failure::error("there is no index yet: create comes first"))
     }
 
+    fn write(&self, lines: &[u8], change: Change) -> Result<BatchReply, Failure> {
+        let lines = std::str::from_utf8(lines)
+            .map_err(|error| Failure::Error(format!("a batch is UTF-8: {error}")))?;
+        let open = self.opened()?;
+        if change != Change::Insert {
+            self.can_remove(&open.schema)?;
+        }
+        let mut writer = open.writer.lock().expect("no panic while held");
+        writer
+            .write(lines, &open.schema, change)
+            .map_err(Failure::Error)
+    }
+
+    /// A document is found by its id, and FTS5 must be told the texts that are to leave it.
+    fn can_remove(&self, schema: &Schema) -> Result<(), Failure> {
+        if !self.options.flag("keys") {
+            return Err(Failure::error(
+                "ids are not indexed (keys), so no document can be found by its id",
+            ));
+        }
+        let text = |field: &&crate::schema::Field| field.kind == FieldType::Text && !field.stored;
+        match schema.fields.iter().find(text) {
+            Some(field) => Err(Failure::Unsupported(format!(
+                "the text {:?} is not stored, and FTS5 must be told what leaves it",
+                field.name
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Commits, and brings the log into the database.
     fn publish(&self, settle: bool) -> Result<(), Failure> {
         let open = self.opened()?;
@@ -205,7 +240,11 @@ impl Engine for Sqlite {
         if let Ok(open) = self.opened() {
             // Over a connection of its own, so that it shows what is committed and what took.
             let connection = self.connect().map_err(failure)?;
-            let last = "SELECT coalesce(max(seq), -1) + 1 FROM docs";
+            // To count rows takes all of a table, or of an index if there is one.
+            let last = match self.options.flag("keys") {
+                true => "SELECT count(*) FROM docs",
+                false => "SELECT coalesce(max(seq), -1) + 1 FROM docs",
+            };
             documents = connection
                 .query_row(last, [], |row| row.get::<_, i64>(0))
                 .map_err(failure)?;
@@ -253,7 +292,7 @@ impl Engine for Sqlite {
         let made = self.connect().and_then(|connection| {
             connection.execute_batch(&format!(
                 "BEGIN; {} CREATE TABLE searchbench (schema TEXT NOT NULL);",
-                ingest::tables(&schema)
+                ingest::tables(&schema, self.options.flag("keys"))
             ))?;
             connection.execute("INSERT INTO searchbench VALUES (?)", [text])?;
             connection.execute_batch("COMMIT")?;
@@ -265,11 +304,15 @@ impl Engine for Sqlite {
     }
 
     fn batch(&self, lines: &[u8]) -> Result<BatchReply, Failure> {
-        let lines = std::str::from_utf8(lines)
-            .map_err(|error| Failure::Error(format!("a batch is UTF-8: {error}")))?;
-        let open = self.opened()?;
-        let mut writer = open.writer.lock().expect("no panic while held");
-        writer.add(lines, &open.schema).map_err(Failure::Error)
+        self.write(lines, Change::Insert)
+    }
+
+    fn replace(&self, lines: &[u8]) -> Result<BatchReply, Failure> {
+        self.write(lines, Change::Replace)
+    }
+
+    fn delete(&self, lines: &[u8]) -> Result<BatchReply, Failure> {
+        self.write(lines, Change::Delete)
     }
 
     fn settle(&self) -> Result<(), Failure> {

@@ -100,7 +100,7 @@ mod tests {
         let query = query.check(&schema).unwrap();
         let connection = Connection::open_in_memory().unwrap();
         register(&connection).unwrap();
-        let now = tables(&schema);
+        let now = tables(&schema, false);
         let before = now.replace("content = 'texts', content_rowid = 'seq'", "content = ''");
         assert_ne!(now, before);
         let fill = "INSERT INTO docs VALUES (0, 'a', 'A fox!');

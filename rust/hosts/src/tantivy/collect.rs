@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use tantivy::query::Weight;
-use tantivy::{Score, SegmentReader};
+use tantivy::{DocId, Score, SegmentReader};
 
 use super::best::{BestByKeys, BestByScore};
 use super::candidate::{Candidate, Value, Want};
@@ -35,14 +35,17 @@ pub fn collect(
         .map(|&(field, _)| Tally::new(&view.columns[field]))
         .collect();
     let mut total = 0u64;
+    // A weight goes over deleted documents too.
+    let alive = |doc: DocId| reader.alive_bitset().is_none_or(|bits| bits.is_alive(doc));
     let hits = if want.best == 0 {
         if tallies.is_empty() {
             total = u64::from(weight.count(reader)?);
         } else {
             weight.for_each_no_score(reader, &mut |docs| {
-                total += docs.len() as u64;
-                docs.iter()
-                    .for_each(|&doc| tallies.iter_mut().for_each(|tally| tally.count(doc)));
+                for &doc in docs.iter().filter(|&&doc| alive(doc)) {
+                    total += 1;
+                    tallies.iter_mut().for_each(|tally| tally.count(doc));
+                }
             })?;
         }
         Vec::new()
@@ -51,16 +54,24 @@ pub fn collect(
         if want.prune && tallies.is_empty() {
             total = u64::from(weight.count(reader)?);
             weight.for_each_pruning(Score::MIN, reader, &mut |doc, score| {
-                best.offer(doc, score);
+                if alive(doc) {
+                    best.offer(doc, score);
+                }
                 best.below_bar()
             })?;
         } else if tallies.is_empty() {
             weight.for_each(reader, &mut |doc, score| {
+                if !alive(doc) {
+                    return;
+                }
                 total += 1;
                 best.offer(doc, score);
             })?;
         } else {
             weight.for_each(reader, &mut |doc, score| {
+                if !alive(doc) {
+                    return;
+                }
                 total += 1;
                 best.offer(doc, score);
                 tallies.iter_mut().for_each(|tally| tally.count(doc));
@@ -71,14 +82,17 @@ pub fn collect(
         let mut best = BestByKeys::new(want, view);
         if want.scored && want.keys.iter().any(|key| matches!(key, Key::Score { .. })) {
             weight.for_each(reader, &mut |doc, score| {
+                if !alive(doc) {
+                    return;
+                }
                 total += 1;
                 best.offer(doc, score);
                 tallies.iter_mut().for_each(|tally| tally.count(doc));
             })?;
         } else {
             weight.for_each_no_score(reader, &mut |docs| {
-                total += docs.len() as u64;
-                for &doc in docs {
+                for &doc in docs.iter().filter(|&&doc| alive(doc)) {
+                    total += 1;
                     best.offer(doc, 1.0);
                     tallies.iter_mut().for_each(|tally| tally.count(doc));
                 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json};
 use tantivy::columnar::Column;
 use tantivy::schema::{
-    Field, IndexRecordOption, NumericOptions, Schema as TantivySchema, TextFieldIndexing,
+    Field, IndexRecordOption, NumericOptions, STRING, Schema as TantivySchema, TextFieldIndexing,
     TextOptions, Value as _,
 };
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer};
@@ -27,6 +27,8 @@ pub struct Fields {
     pub seq: Field,
     /// The id, as words: see `id_words`.
     pub id: Field,
+    /// The id as a term, if ids are indexed.
+    pub key: Option<Field>,
 }
 
 /// Name of the fast column of the `index`-th field.
@@ -36,12 +38,14 @@ pub fn column_name(index: usize) -> String {
 
 /// Name of the fast column of the order of ingest.
 pub const SEQ: &str = "seq";
+/// Name of the index of ids, by which a document is replaced or deleted.
+pub const KEY: &str = "key";
 /// Name of the fast column of the id's words.
 pub const ID: &str = "id";
 
 impl Fields {
-    /// The tantivy schema for ours.
-    pub fn new(schema: &Schema) -> Fields {
+    /// The tantivy schema for ours; `keys`: ids are indexed.
+    pub fn new(schema: &Schema, keys: bool) -> Fields {
         let mut builder = TantivySchema::builder();
         let mut own = Vec::new();
         for (index, field) in schema.fields.iter().enumerate() {
@@ -72,11 +76,13 @@ impl Fields {
         let fast = NumericOptions::default().set_fast();
         let seq = builder.add_u64_field(SEQ, fast.clone());
         let id = builder.add_u64_field(ID, fast);
+        let key = keys.then(|| builder.add_text_field(KEY, STRING));
         Fields {
             tantivy: builder.build(),
             own,
             seq,
             id,
+            key,
         }
     }
 
@@ -91,6 +97,15 @@ impl Fields {
         let mut out = TantivyDocument::with_capacity(bytes + 32);
         for word in id_words(document.id.as_bytes()) {
             out.add_u64(self.id, word);
+        }
+        if let Some(key) = self.key {
+            if document.id.len() > MAX_TERM_BYTES {
+                let bytes = document.id.len();
+                return Err(format!(
+                    "an id of {bytes} bytes is longer than tantivy's {MAX_TERM_BYTES}"
+                ));
+            }
+            out.add_text(key, &document.id);
         }
         for (index, value) in &document.values {
             let field = self.own[*index];

@@ -84,6 +84,11 @@ pub const OPTIONS: &[Spec] = &[
         default: "merged",
     },
     Spec {
+        name: "keys",
+        kind: Kind::Bool,
+        default: "false",
+    },
+    Spec {
         name: "refresh_ms",
         kind: Kind::Int(0, 3_600_000),
         default: "0",
@@ -106,6 +111,8 @@ pub struct Manifest {
     pub format: u32,
     pub parts: usize,
     pub split: String,
+    #[serde(default)]
+    pub keys: bool,
     pub schema: Schema,
 }
 
@@ -143,6 +150,7 @@ impl Tantivy {
             for (name, is) in [
                 ("parts", json!(manifest.parts)),
                 ("split", json!(manifest.split)),
+                ("keys", json!(manifest.keys)),
             ] {
                 let asked = &options.values(OPTIONS)[name];
                 if *asked != is {
@@ -177,7 +185,7 @@ impl Tantivy {
     }
 
     fn open_parts(&self, schema: Schema, create: bool) -> ::tantivy::Result<Open> {
-        let fields = Fields::new(&schema);
+        let fields = Fields::new(&schema, self.options.flag("keys"));
         let in_ram = self.options.text("directory") == "ram";
         let parts = (0..self.options.size("parts"))
             .map(|n| {
@@ -287,6 +295,7 @@ impl Engine for Tantivy {
             format: 1,
             parts: self.options.size("parts"),
             split: self.options.text("split").to_owned(),
+            keys: self.options.flag("keys"),
             schema: open.schema.clone(),
         };
         let temporary = self.data.join("searchbench.json.new");
@@ -299,9 +308,15 @@ impl Engine for Tantivy {
     }
 
     fn batch(&self, lines: &[u8]) -> Result<BatchReply, Failure> {
-        let lines = std::str::from_utf8(lines)
-            .map_err(|error| Failure::Error(format!("a batch is UTF-8: {error}")))?;
-        self.opened()?.add(lines)
+        self.opened()?.add(utf8(lines)?)
+    }
+
+    fn replace(&self, lines: &[u8]) -> Result<BatchReply, Failure> {
+        self.opened()?.replace(utf8(lines)?)
+    }
+
+    fn delete(&self, lines: &[u8]) -> Result<BatchReply, Failure> {
+        self.opened()?.delete(utf8(lines)?)
     }
 
     fn settle(&self) -> Result<(), Failure> {
@@ -332,6 +347,10 @@ impl Engine for Tantivy {
             view: None,
         })
     }
+}
+
+fn utf8(lines: &[u8]) -> Result<&str, Failure> {
+    std::str::from_utf8(lines).map_err(|error| Failure::Error(format!("a batch is UTF-8: {error}")))
 }
 
 /// tantivy's version as a number alone.

@@ -1,11 +1,12 @@
 //! An index that is open: documents going in, and the view that searches see.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock, Weak};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, Weak};
 use std::thread;
 use std::time::Duration;
 
-use tantivy::{IndexReader, TantivyDocument};
+use tantivy::schema::Field;
+use tantivy::{IndexReader, IndexWriter, TantivyDocument, Term};
 
 use super::fields::{Fields, read_id};
 use super::search::failure;
@@ -15,6 +16,8 @@ use crate::engine::{BatchReply, Refused};
 use crate::failure::Failure;
 use crate::ids::Ids;
 use crate::schema::{Schema, parse_document};
+
+type Held<'a> = RwLockReadGuard<'a, Option<IndexWriter>>;
 
 /// An index that exists.
 pub struct Open {
@@ -96,16 +99,19 @@ impl Open {
     /// Adds the documents of a batch; each line is parsed on this thread while the indexing
     /// threads work on those before.
     pub fn add(&self, lines: &str) -> Result<BatchReply, Failure> {
-        let writers = self
-            .parts
-            .iter()
-            .map(Part::writer)
-            .collect::<tantivy::Result<Vec<_>>>();
-        let writers = writers.map_err(failure)?;
+        self.change(lines, |_| false)
+    }
+
+    /// Adds documents; `replaces` says whether what has an id is to be removed first.
+    fn change(&self, lines: &str, replaces: impl Fn(&str) -> bool) -> Result<BatchReply, Failure> {
+        let writers = self.writers()?;
         let mut reply = BatchReply::default();
         for line in lines.lines().filter(|line| !line.trim().is_empty()) {
-            match self.add_one(line) {
-                Ok((part, document)) => {
+            match self.add_one(line, &replaces) {
+                Ok((part, document, old)) => {
+                    if let Some(id) = old {
+                        self.remove(&writers, &id)?;
+                    }
                     let writer = writers[part].as_ref().expect("made by Part::writer");
                     writer.add_document(document).map_err(failure)?;
                     reply.accepted += 1;
@@ -117,13 +123,73 @@ impl Open {
         Ok(reply)
     }
 
-    fn add_one(&self, line: &str) -> Result<(usize, TantivyDocument), (String, String)> {
+    /// Puts each document in the place of the one with its id: removed there, added as the last.
+    pub fn replace(&self, lines: &str) -> Result<BatchReply, Failure> {
+        self.key()?;
+        self.change(lines, |id| {
+            self.give_back(id);
+            true
+        })
+    }
+
+    /// Removes the documents whose ids stand in the lines.
+    pub fn delete(&self, lines: &str) -> Result<BatchReply, Failure> {
+        self.key()?;
+        let writers = self.writers()?;
+        let mut reply = BatchReply::default();
+        for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+            let id = match parse_document(line, &self.schema) {
+                Ok(document) => document.id.into_owned(),
+                Err((id, reason)) => {
+                    reply.refused.push(Refused { id, reason });
+                    continue;
+                }
+            };
+            if self.give_back(&id) {
+                self.remove(&writers, &id)?;
+                reply.accepted += 1;
+            } else {
+                let reason = format!("there is no document with id {id:?}");
+                reply.refused.push(Refused { id, reason });
+            }
+        }
+        self.dirty.store(true, Ordering::SeqCst);
+        Ok(reply)
+    }
+
+    /// The field of ids, without which no document can be found by its own.
+    fn key(&self) -> Result<Field, Failure> {
+        self.fields.key.ok_or_else(|| {
+            Failure::error("ids are not indexed (keys), so no document can be found by its id")
+        })
+    }
+
+    fn remove(&self, writers: &[Held<'_>], id: &str) -> Result<(), Failure> {
+        let term = Term::from_field_text(self.key()?, id);
+        for writer in writers {
+            let writer = writer.as_ref().expect("made by Part::writer");
+            writer.delete_term(term.clone());
+        }
+        Ok(())
+    }
+
+    fn writers(&self) -> Result<Vec<Held<'_>>, Failure> {
+        let writers = self.parts.iter().map(Part::writer);
+        writers.collect::<tantivy::Result<_>>().map_err(failure)
+    }
+
+    fn add_one(
+        &self,
+        line: &str,
+        replaces: impl Fn(&str) -> bool,
+    ) -> Result<(usize, TantivyDocument, Option<String>), (String, String)> {
         let document = parse_document(line, &self.schema)?;
         let id = document.id.as_ref();
         let mut out = self
             .fields
             .document(&document, line.len())
             .map_err(|reason| (id.to_owned(), reason))?;
+        let old = replaces(id).then(|| id.to_owned());
         if !self.take_id(id) {
             return Err((
                 id.to_owned(),
@@ -133,10 +199,18 @@ impl Open {
         let seq = self.next_seq.fetch_add(1, Ordering::Relaxed);
         out.add_u64(self.fields.seq, seq);
         let spread = if self.by_hash { stable_hash(id) } else { seq };
-        Ok(((spread % self.parts.len() as u64) as usize, out))
+        Ok(((spread % self.parts.len() as u64) as usize, out, old))
     }
 
     fn take_id(&self, id: &str) -> bool {
+        self.with_ids(|ids| ids.take(id))
+    }
+
+    fn give_back(&self, id: &str) -> bool {
+        self.with_ids(|ids| ids.give_back(id))
+    }
+
+    fn with_ids<T>(&self, with: impl FnOnce(&mut Ids) -> T) -> T {
         let mut held = self.ids.lock().expect("no panic while held");
         let ids = held.get_or_insert_with(|| {
             let mut ids = Ids::new();
@@ -149,7 +223,7 @@ impl Open {
             }
             ids
         });
-        ids.take(id)
+        with(ids)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::schema::{FieldType, Schema};
 pub struct View {
     pub parts: Vec<PartView>,
     documents: u64,
+    counted: u64,
     /// Tokens by number of tantivy's field, over all parts.
     tokens: Vec<u64>,
 }
@@ -23,6 +24,8 @@ pub struct PartView {
     pub searcher: Searcher,
     pub segments: Vec<SegmentView>,
     documents: u64,
+    /// With the deleted ones, which stay in the frequencies of terms until segments are merged.
+    counted: u64,
     tokens: Vec<u64>,
 }
 
@@ -63,6 +66,7 @@ impl View {
         }
         Ok(View {
             documents: parts.iter().map(|part| part.documents).sum(),
+            counted: parts.iter().map(|part| part.counted).sum(),
             parts,
             tokens,
         })
@@ -89,6 +93,11 @@ impl PartView {
         }
         Ok(PartView {
             documents: searcher.num_docs(),
+            counted: searcher
+                .segment_readers()
+                .iter()
+                .map(|reader| u64::from(reader.max_doc()))
+                .sum(),
             searcher,
             segments,
             tokens,
@@ -132,7 +141,7 @@ impl Bm25StatisticsProvider for View {
         Ok(self.tokens[field.field_id() as usize])
     }
     fn total_num_docs(&self) -> tantivy::Result<u64> {
-        Ok(self.documents)
+        Ok(self.counted)
     }
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
         let mut sum = 0;
@@ -149,7 +158,7 @@ impl Bm25StatisticsProvider for PartView {
         Ok(self.tokens[field.field_id() as usize])
     }
     fn total_num_docs(&self) -> tantivy::Result<u64> {
-        Ok(self.documents)
+        Ok(self.counted)
     }
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
         self.searcher.doc_freq(term)

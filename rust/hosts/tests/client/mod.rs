@@ -16,6 +16,8 @@ pub const SETTLE: u8 = 4;
 pub const QUERY: u8 = 5;
 pub const ANALYSE: u8 = 6;
 pub const COMMIT: u8 = 7;
+pub const REPLACE: u8 = 8;
+pub const DELETE: u8 = 9;
 
 /// A directory that is removed when dropped.
 pub struct Directory(pub PathBuf);

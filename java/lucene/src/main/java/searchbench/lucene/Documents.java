@@ -15,6 +15,7 @@ import org.apache.lucene.document.FieldType;
 import org.apache.lucene.document.KeywordField;
 import org.apache.lucene.document.LongField;
 import org.apache.lucene.document.StoredField;
+import org.apache.lucene.document.StringField;
 import org.apache.lucene.index.IndexOptions;
 import org.apache.lucene.index.IndexWriter;
 import org.apache.lucene.util.BytesRef;
@@ -24,6 +25,9 @@ import org.apache.lucene.util.UnicodeUtil;
 final class Documents {
   /** Lucene's name of the id; a column rather than a stored field, which would be decompressed. */
   static final String ID = "id";
+
+  /** Lucene's name of the index of ids, by which a document is replaced or deleted. */
+  static final String KEY = "key";
 
   /** Lucene's name of the order of ingest. */
   static final String SEQ = "seq";
@@ -41,8 +45,12 @@ final class Documents {
 
   private final Schema schema;
 
-  Documents(Schema schema) {
+  /** Whether ids are indexed. */
+  private final boolean keys;
+
+  Documents(Schema schema, boolean keys) {
     this.schema = schema;
+    this.keys = keys;
   }
 
   /** Reads one line. */
@@ -67,6 +75,9 @@ final class Documents {
       return new Read(line.id, reason + IndexWriter.MAX_TERM_LENGTH, null);
     }
     line.document.add(new BinaryDocValuesField(ID, id));
+    if (keys) {
+      line.document.add(new StringField(KEY, line.id, Store.NO));
+    }
     return new Read(line.id, null, line.document);
   }
 

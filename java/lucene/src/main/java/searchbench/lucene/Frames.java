@@ -21,6 +21,8 @@ final class Frames {
   static final int QUERY = 5;
   static final int ANALYSE = 6;
   static final int COMMIT = 7;
+  static final int REPLACE = 8;
+  static final int DELETE = 9;
 
   private static final int REQUEST_HEADER_BYTES = 8;
   private static final int REPLY_HEADER_BYTES = 16;
@@ -73,8 +75,8 @@ final class Frames {
       if ((header.get() | header.get() | header.get()) != 0) {
         throw new Garbage("bytes 5 to 7 of a request are zero");
       }
-      if (asked < FACTS || asked > COMMIT) {
-        throw new Garbage("there is no verb " + asked + "; they are 1 to 7");
+      if (asked < FACTS || asked > DELETE) {
+        throw new Garbage("there is no verb " + asked + "; they are 1 to 9");
       }
       if (promised > MAX_PAYLOAD_BYTES) {
         throw new Garbage("a payload of " + promised + " bytes is above 1 GiB");

@@ -7,10 +7,15 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.apache.lucene.document.NumericDocValuesField;
 import org.apache.lucene.index.DirectoryReader;
+import org.apache.lucene.index.MultiBits;
+import org.apache.lucene.index.Term;
+import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.BytesRef;
 import org.apache.lucene.util.BytesRefHash;
 
@@ -36,6 +41,9 @@ final class Index {
   /** The ids taken; null until a batch needs them. */
   private BytesRefHash ids;
 
+  /** Of these the ones that were deleted since: they are free again. */
+  private final Set<String> gone = new HashSet<>();
+
   private long nextSeq;
   private boolean dirty;
   private volatile View view;
@@ -45,7 +53,7 @@ final class Index {
     this.schema = schema;
     this.options = options;
     this.analysis = analysis;
-    this.documents = new Documents(schema);
+    this.documents = new Documents(schema, options.is("keys", "true"));
     for (int number = 0; number < options.number("parts"); number++) {
       Part part = new Part(data.resolve("part-" + number), options, analysis);
       parts.add(part);
@@ -143,8 +151,79 @@ final class Index {
     return new View(own);
   }
 
+  /** What is to be done with one line of a request. */
+  private interface Change {
+    /** Why it was not done; null where it was. */
+    String make(Documents.Read read) throws IOException;
+  }
+
   /** Takes documents, one a line. */
   synchronized Accepted batch(byte[] bytes, int at, int length) throws IOException, Failure {
+    return each(
+        bytes,
+        at,
+        length,
+        read -> {
+          if (!take(read.id())) {
+            return "a document with id " + Json.quoted(read.id()) + " is in the index already";
+          }
+          add(read);
+          return null;
+        });
+  }
+
+  /** Puts each document in the place of the one with its id; it is then the last of all. */
+  synchronized Accepted replace(byte[] bytes, int at, int length) throws IOException, Failure {
+    needKeys();
+    return each(
+        bytes,
+        at,
+        length,
+        read -> {
+          take(read.id());
+          removeFromParts(read.id());
+          add(read);
+          return null;
+        });
+  }
+
+  /** Removes the documents whose ids stand in the lines. */
+  synchronized Accepted delete(byte[] bytes, int at, int length) throws IOException, Failure {
+    needKeys();
+    return each(
+        bytes,
+        at,
+        length,
+        read -> {
+          if (take(read.id())) {
+            gone.add(read.id());
+            return "there is no document with id " + Json.quoted(read.id());
+          }
+          gone.add(read.id());
+          removeFromParts(read.id());
+          dirty = true;
+          return null;
+        });
+  }
+
+  private void needKeys() throws Failure {
+    if (!options.is("keys", "true")) {
+      throw Failure.error("ids are not indexed (keys), so no document can be found by its id");
+    }
+  }
+
+  private void removeFromParts(String id) throws IOException {
+    try {
+      for (Part part : parts) {
+        part.remove(new Term(Documents.KEY, id));
+      }
+    } catch (IOException | RuntimeException failed) {
+      giveUp();
+      throw failed;
+    }
+  }
+
+  private Accepted each(byte[] bytes, int at, int length, Change change) throws IOException {
     List<Refused> refused = new ArrayList<>();
     long accepted = 0;
     int end = at + length;
@@ -155,14 +234,10 @@ final class Index {
       }
       if (!blank(bytes, from, to)) {
         Documents.Read read = documents.read(bytes, from, to - from);
-        if (read.reason() == null && take(read.id())) {
-          add(read);
+        String reason = read.reason() != null ? read.reason() : change.make(read);
+        if (reason == null) {
           accepted++;
         } else {
-          String reason =
-              read.reason() != null
-                  ? read.reason()
-                  : "a document with id " + Json.quoted(read.id()) + " is in the index already";
           refused.add(new Refused(read.id(), reason));
         }
       }
@@ -183,11 +258,15 @@ final class Index {
   private boolean take(String id) throws IOException {
     if (ids == null) {
       ids = new BytesRefHash();
+      gone.clear();
+      Bits live = MultiBits.getLiveDocs(view.whole);
       for (int document = 0; document < view.whole.maxDoc(); document++) {
-        ids.add(new BytesRef(view.id(document)));
+        if (live == null || live.get(document)) {
+          ids.add(new BytesRef(view.id(document)));
+        }
       }
     }
-    return ids.add(new BytesRef(id)) >= 0;
+    return ids.add(new BytesRef(id)) >= 0 || gone.remove(id);
   }
 
   private void add(Documents.Read read) throws IOException {

@@ -34,6 +34,7 @@ final class Options {
     SPECS.put("directory", Spec.choice("mmap", "nio", "ram"));
     SPECS.put("indexing_memory_mb", Spec.number(64, 16, 65536));
     SPECS.put("refresh_ms", Spec.number(0, 0, 3_600_000));
+    SPECS.put("keys", Spec.choice("false", "true"));
   }
 
   private final Map<String, Object> values = new LinkedHashMap<>();
@@ -114,6 +115,7 @@ final class Options {
   /** The parameters, as facts read them back. */
   Map<String, Object> parameters() {
     Map<String, Object> shown = new LinkedHashMap<>(values);
+    shown.put("keys", is("keys", "true"));
     shown.keySet().removeAll(COMMON);
     return shown;
   }

@@ -15,6 +15,7 @@ import org.apache.lucene.index.IndexWriterConfig;
 import org.apache.lucene.index.LogByteSizeMergePolicy;
 import org.apache.lucene.index.NoMergePolicy;
 import org.apache.lucene.index.SegmentInfos;
+import org.apache.lucene.index.Term;
 import org.apache.lucene.store.ByteBuffersDirectory;
 import org.apache.lucene.store.FSDirectory;
 import org.apache.lucene.store.IOContext;
@@ -67,6 +68,11 @@ final class Part {
 
   void add(Document document) throws IOException {
     writer().addDocument(document);
+  }
+
+  /** Removes the documents that have a term. */
+  void remove(Term term) throws IOException {
+    writer().deleteDocuments(term);
   }
 
   void commit() throws IOException {

@@ -83,6 +83,8 @@ final class Service {
           return;
         }
         case Frames.BATCH -> reply = opened().batch(bytes, at, length);
+        case Frames.REPLACE -> reply = opened().replace(bytes, at, length);
+        case Frames.DELETE -> reply = opened().delete(bytes, at, length);
         case Frames.FACTS -> reply = Facts.of(data, options, index);
         case Frames.CREATE -> create(Json.read(bytes, at, length, Schema.class, "create"));
         case Frames.ANALYSE -> {

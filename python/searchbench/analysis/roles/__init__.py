@@ -1,0 +1,8 @@
+"""What went on beside the readers: what it took from them, whether it was applied, and when seen.
+
+model     what is judged                  accepted  what a writer got done
+visible   from the answer to a write until it can be found
+truth     what was acknowledged against what is there; answers while documents change
+events    response times over the drive, with what happened in it
+results   all of it for each treatment
+"""

@@ -1,0 +1,218 @@
+"""The roles of every treatment: their figures, the readers beside the idle ones, what happened."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from searchbench.analysis.judgement import Curve, Estimate, TreatmentResult
+from searchbench.analysis.roles.accepted import of_times, of_writer, spans_of, written
+from searchbench.analysis.roles.model import (
+    Beside,
+    Event,
+    OverTime,
+    RoleResult,
+    RolesJudged,
+    Visible,
+)
+from searchbench.analysis.roles.visible import Seen, seen, visible
+from searchbench.analysis.stats.intervals import geometric_estimate, paired_ratio
+from searchbench.analysis.trial.measured import NEVER, Trace, read_trace
+from searchbench.record import Record, Trial
+from searchbench.record.roles import RoleRun
+from searchbench.study.plan import Treatment
+from searchbench.workload.roles import WATCHER, is_idle
+
+_UNITS: Mapping[str, str] = {
+    "offered_per_s": "documents/s", "accepted_per_s": "documents/s", "service_p50": "s",
+    "service_p99": "s", "response_p50": "s", "response_p99": "s", "behind_s": "s", "times": "",
+    "took_p50": "s", "took_max": "s",
+}  # fmt: skip
+_RATIOS = ("throughput", "service_p50", "service_p99", "response_p50", "response_p99")
+_BINS = 80
+_FEWEST = 20  # requests answered in a bin of the curves
+
+
+def results(
+    record: Record,
+    treatments: Sequence[TreatmentResult],
+    trials: Mapping[str, Sequence[Trial]],
+) -> RolesJudged | None:
+    """What is to be said of the roles of a study; None where it has none."""
+    planned = {t.id: t for t in record.plan.treatments if t.roles}
+    if not planned:
+        return None
+    roles, over = list[RoleResult](), dict[str, OverTime]()
+    for t in treatments:
+        if t.treatment not in planned:
+            continue
+        counting = {one.trial for one in t.trials if one.counts}
+        valid = [one for one in trials.get(t.treatment, ()) if one.trial in counting]
+        roles += [
+            _role(record, t, name, table, valid)
+            for name, table in planned[t.treatment].roles.items()
+        ]
+        if valid:
+            over[t.treatment] = _over_time(record, valid[0])
+    every = [trial for each in trials.values() for trial in each]
+    return RolesJudged(
+        results=tuple(roles),
+        beside=tuple(_beside(treatments, planned)),
+        over_time=over,
+        cores=next((t.host_window.cores for t in every if t.host_window.cores), None),
+        loops=1 + max((sum(r.drive is not None for r in t.beside) for t in every), default=0),
+    )
+
+
+def idle(planned: Treatment) -> bool:
+    """Does no role of a treatment do anything?"""
+    return all(is_idle(table) for table in planned.roles.values())
+
+
+def _role(
+    record: Record, t: TreatmentResult, name: str, table: Mapping[str, object],
+    valid: Sequence[Trial],
+) -> RoleResult:  # fmt: skip
+    rows: list[dict[str, float]] = []
+    markers: list[list[Seen]] = []
+    asks: list[tuple[float, float]] = []
+    first: RoleRun | None = None
+    for trial in valid:
+        run = next((r for r in trial.beside if r.name == name), None)
+        if run is None:
+            continue
+        first = first or run
+        if run.idle or trial.window is None:
+            continue
+        if run.does != "write":
+            rows.append(of_times(record, trial, run))
+            continue
+        made = written(record, trial, run)
+        rows.append(of_writer(made, (trial.window.start, trial.window.end), run))
+        watcher = next((r for r in trial.beside if r.name == name + WATCHER), None)
+        if watcher is not None and watcher.drive is not None:
+            markers.append(seen(record, trial, watcher, made))
+            asks.append(_asks(record, trial, watcher))
+    publishing = first.publishing if first is not None else None
+    return RoleResult(
+        role=name,
+        does=str(table["does"]),
+        treatment=t.treatment,
+        label=t.label,
+        levels=t.levels,
+        idle=is_idle(table),
+        trials=len(valid),
+        figures=_figures(rows),
+        how=publishing.how if publishing else "",
+        unasked=publishing.unasked if publishing else "",
+        kept_back=first.kept_back if first else 0,
+        visible=_visible(markers, asks),
+    )
+
+
+def _visible(
+    markers: Sequence[Sequence[Seen]], asks: Sequence[tuple[float, float]]
+) -> Visible | None:
+    if not asks:
+        return None
+    per_s, p50 = (float(np.median([each[i] for each in asks])) for i in (0, 1))
+    return visible(markers, per_s, p50)
+
+
+def _asks(record: Record, trial: Trial, watcher: RoleRun) -> tuple[float, float]:
+    """How many questions a second the asking was, and how long the middle one took."""
+    table = record.of_role(trial.trial, watcher.name)
+    sent, done = (table[name].fill_null(-1).to_numpy() for name in ("sent", "done"))
+    kept = (sent >= 0) & (done >= 0)
+    if not kept.any():
+        return 0.0, math.nan
+    span_s = max(1e-9, float(done[kept].max() - sent[kept].min()) / 1e9)
+    return float(kept.sum()) / span_s, float(np.median((done - sent)[kept])) / 1e9
+
+
+def _figures(rows: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
+    """Each figure that every trial has, with the interval of its mean over the trials."""
+    found = {}
+    for name, unit in _UNITS.items():
+        values = [row[name] for row in rows if name in row]
+        if not values or len(values) < len(rows):
+            continue
+        mean = float(np.mean(values))
+        found[name] = geometric_estimate(values, unit) or Estimate(mean, unit, len(values))
+    return found
+
+
+def _beside(
+    treatments: Sequence[TreatmentResult], planned: Mapping[str, Treatment]
+) -> list[Beside]:
+    """Each treatment in which something goes on, beside the one that differs in that alone."""
+    found = []
+    for t in treatments:
+        own = planned.get(t.treatment)
+        if own is None or idle(own):
+            continue
+        other = next(
+            (
+                o
+                for o in treatments
+                if o.treatment in planned and idle(planned[o.treatment])
+                and _rest(planned[o.treatment]) == _rest(own)
+            ),
+            None,
+        )  # fmt: skip
+        if other is None:
+            found.append(Beside(t.treatment, t.label, "", "", {}))
+            continue
+        ratios = {}
+        for metric in _RATIOS:
+            logs = _logs(t, other, metric)
+            ratio, _ = paired_ratio(logs, None)
+            if ratio is not None:
+                ratios[metric] = ratio
+        found.append(Beside(t.treatment, t.label, other.treatment, other.label, ratios))
+    return found
+
+
+def _rest(planned: Treatment) -> tuple[str, str]:
+    """What of a treatment are not its roles."""
+    settings = {k: v for k, v in planned.settings.items() if k != "roles"}
+    return planned.system, repr(sorted(settings.items()))
+
+
+def _logs(t: TreatmentResult, other: TreatmentResult, metric: str) -> list[float]:
+    """The log of the ratio in each block in which both are valid."""
+    own, theirs = (
+        {one.block: one.figures[metric].value for one in each.trials
+         if one.counts and metric in one.figures and one.figures[metric].value > 0}
+        for each in (t, other)
+    )  # fmt: skip
+    return [math.log(own[b] / theirs[b]) for b in sorted(own.keys() & theirs.keys())]
+
+
+def _over_time(record: Record, trial: Trial) -> OverTime:
+    """The times of one trial over the whole drive, with what was done meanwhile."""
+    trace = read_trace(record, trial)
+    median, tail = _curves(trace)
+    events = []
+    for run in trial.beside:
+        if run.does in ("publish", "job"):
+            said = str(run.keys.get("job", "")) or (run.publishing.how if run.publishing else "")
+            for start, end in spans_of(record, trial, run):
+                events.append(Event(said or run.name, start / 1e9, end / 1e9))
+    start, end = trace.window
+    return OverTime(trial.trial, median, tail, (start / 1e9, end / 1e9), tuple(events))
+
+
+def _curves(trace: Trace) -> tuple[Curve, Curve]:
+    """Half and 95 % of the response times, by when requests were due."""
+    kept = (trace.outcome == 0) & (trace.done != NEVER)
+    due_s, response_s = trace.due[kept] / 1e9, (trace.done - trace.due)[kept] / 1e9
+    edges = np.linspace(0, max(1e-9, trace.window[1] / 1e9), _BINS + 1)
+    places = np.searchsorted(edges, due_s, side="right") - 1
+    in_bins = [response_s[places == at] for at in range(_BINS)]
+    full = [at for at, each in enumerate(in_bins) if len(each) >= _FEWEST]
+    x = tuple(float(edges[at] + edges[at + 1]) / 2 for at in full)
+    half, most = (tuple(float(np.quantile(in_bins[at], q)) for at in full) for q in (0.5, 0.95))
+    return Curve("half", x, half), Curve("95 %", x, most)

@@ -1,0 +1,257 @@
+"""Was what an engine acknowledged applied, and was every answer in between one of its time?
+
+Once all is over and published, the engine's own count must be that of before plus the inserts and
+less the deletes that it acknowledged; where nobody knows whether a request was taken, either will
+do. Documents that were drawn are found by the word that each alone has. While documents change, the
+total of a query lies between those of before and after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+
+from searchbench.analysis.judgement import Finding
+from searchbench.analysis.roles.accepted import Written, written
+from searchbench.analysis.roles.visible import seen
+from searchbench.analysis.words import percent
+from searchbench.record import Record, Trial
+from searchbench.record.roles import Drawn, RoleRun
+
+_DEAD_AT_LEAST = 10  # requests in a row without an answer, to the end
+_LATE = 0.10  # of the response time, at p99
+_ERRORS_INVALID = 0.01
+_SHOWN = 3
+_OTHER = "Look at the server's log beside this trial's samples."
+
+Severity = Literal["invalid", "warning", "note"]
+Row = tuple[str, Severity, str, str, str]
+
+
+def findings(record: Record, trial: Trial) -> Iterator[Finding]:
+    """What of the roles of one trial is wrong, or must be known."""
+    for kind, severity, number, meaning, remedy in _rows(record, trial):
+        yield Finding(kind, severity, trial.trial, number, meaning, remedy)
+
+
+def _rows(record: Record, trial: Trial) -> Iterator[Row]:
+    watchers = [run for run in trial.beside if run.does == "watch" and run.drive is not None]
+    for run in trial.beside:
+        if run.failed:
+            yield (
+                "a role ended", "invalid", f"{run.name}: {run.failed}",
+                f"The role {run.name} could not go on, so what the readers met is not what the "
+                "study asks about.", _OTHER,
+            )  # fmt: skip
+        if run.drive is None or run.failed:
+            continue
+        yield from _late(record, trial, run)
+        if run.does == "write":
+            made = written(record, trial, run)
+            yield from died(run, made)
+            yield from _refused(run, made)
+            yield from _ran_out(trial, run, made)
+            yield from _counted(run, made)
+            yield from _asked_for(run)
+            yield from _meanwhile(record, trial, made)
+            for watcher in watchers:
+                lost = [s for s in seen(record, trial, watcher, made) if s.lost]
+                if lost and not (made.kind == "delete").any():
+                    yield (
+                        "found and lost again", "warning",
+                        f"{len(lost)} of the markers, as {lost[0].marker}",
+                        "A document was found once it was written, and later it was not, though "
+                        "nothing was deleted: answers came from several states of the index.",
+                        "Look at how many copies of the index answer.",
+                    )  # fmt: skip
+
+
+def _late(record: Record, trial: Trial, run: RoleRun) -> Iterator[Row]:
+    """The measuring loop of a role sent later than it could."""
+    table = record.of_role(trial.trial, run.name)
+    due, free, sent, done = (
+        table[name].fill_null(-1).to_numpy() for name in ("due", "free", "sent", "done")
+    )
+    kept = (sent >= 0) & (done >= 0)
+    if np.count_nonzero(kept) < _DEAD_AT_LEAST:
+        return
+    lag = np.maximum(0, sent[kept] - np.maximum(due, free)[kept])
+    ours, theirs = np.quantile(lag, 0.99), np.quantile(done[kept] - sent[kept], 0.99)
+    if ours > _LATE * theirs and ours > 1e6:
+        yield (
+            "a role's lag", "warning",
+            f"{run.name}: p99 {ours / 1e6:.3g} ms, of a service p99 of {theirs / 1e6:.3g} ms",
+            "The load generator sent requests of this role late, not by the server's doing: it "
+            "had no core for it at that time.",
+            "Give the generator more cores; on two, server, readers and a writer get in each "
+            "other's way.",
+        )  # fmt: skip
+
+
+def died(run: RoleRun, made: Written) -> Iterator[Row]:
+    """Were its last requests not answered, many in a row?"""
+    order = np.argsort(made.due, kind="stable")
+    bad = made.fatal[order]
+    tail = len(bad) if bad.all() else int(np.argmin(bad[::-1]))
+    if tail >= _DEAD_AT_LEAST or (len(bad) and bad.all()):
+        at = (int(made.due[order][len(bad) - tail]) if tail < len(bad) else 0) / 1e9
+        yield (
+            "the writer died", "invalid",
+            f"{run.name}: its last {tail:,} of {len(bad):,} requests were not answered, from "
+            f"{at:.1f} s on",
+            "Nothing was written from then on, so the readers had the index to themselves.",
+            _OTHER,
+        )  # fmt: skip
+
+
+def _refused(run: RoleRun, made: Written) -> Iterator[Row]:
+    wrong = int(np.count_nonzero(~made.well & ~made.fatal & (made.done >= 0)))
+    if not wrong:
+        return
+    words = [str(error) for error in made.error if error is not None]
+    n = len(made.request)
+    said = f" The engine said: {words[0]}" if words else ""
+    yield (
+        "writes refused", "invalid" if wrong > _ERRORS_INVALID * n else "warning",
+        f"{wrong:,} of {n:,} requests of {run.name} ({percent(wrong / n)})",
+        f"Documents that were to be written were not taken.{said}",
+        "Mend what the engine says.",
+    )  # fmt: skip
+
+
+def _ran_out(trial: Trial, run: RoleRun, made: Written) -> Iterator[Row]:
+    """A writer without a clock that had nothing left before the window ended."""
+    if run.keys.get("clients") is None or trial.window is None or len(made.request) < run.planned:
+        return
+    last = int(made.done.max(initial=-1))
+    if 0 <= last < trial.window.end:
+        yield (
+            "documents ran out", "warning",
+            f"{run.name} had sent all of its {run.planned:,} requests at {last / 1e9:.1f} s of "
+            f"{trial.window.end / 1e9:.3g} s",
+            "For the rest of the window nothing was written, and the readers had the index to "
+            "themselves.",
+            "Keep back more documents (`documents`, `share`), or take a shorter window.",
+        )  # fmt: skip
+
+
+def _counted(run: RoleRun, made: Written) -> Iterator[Row]:
+    """Do the engine's own counts add up with what it acknowledged?"""
+    applied = run.applied
+    if applied is None:
+        return
+    if applied.before is None or applied.after is None:
+        yield (
+            "writes not counted", "note", run.name,
+            "The engine does not say how many documents it has, so what it acknowledged was not "
+            "counted; documents that were drawn were asked for.", "",
+        )  # fmt: skip
+        return
+    added, gone = ((made.kind == kind) for kind in ("insert", "delete"))
+    plus, minus = int(made.taken[added].sum()), int(made.taken[gone].sum())
+    open_plus = int(made.documents[added & made.doubt].sum())
+    open_minus = int(made.documents[gone & made.doubt].sum())
+    expected = applied.before + plus - minus
+    low, high = expected - open_minus, expected + open_plus
+    if low <= applied.after <= high:
+        return
+    sums = f"{applied.before:,} before + {plus:,} inserted − {minus:,} deleted"
+    doubt = f", give or take {open_plus + open_minus:,} that nobody knows of" if high > low else ""
+    counted = f"{sums} = {expected:,}{doubt}, and there are {applied.after:,}"
+    remedy = (
+        "Look at what the engine promises with an acknowledgement, and at its durability levers."
+    )
+    if applied.after < low:
+        said = f"{low - applied.after:,} documents are missing: the engine acknowledged writes that"
+        yield "writes lost", "invalid", counted, f"{said} it does not have.", remedy
+    else:
+        said = f"{applied.after - high:,} documents are too many: the engine acknowledged changes"
+        yield "writes not applied", "invalid", counted, f"{said} that it did not make.", remedy
+
+
+def _asked_for(run: RoleRun) -> Iterator[Row]:
+    """Were the documents that were drawn found, each by its word?"""
+    applied = run.applied
+    if applied is None:
+        return
+    known = [drawn for drawn in applied.drawn if not drawn.error]
+    missing = [drawn for drawn in known if not drawn.found]
+    wrong = [drawn for drawn in known if drawn.found and drawn.found != [drawn.id]]
+    if missing:
+        yield (
+            "a write is missing", "invalid",
+            f"{len(missing):,} of {len(known):,} asked for: {_named(missing)}",
+            "These documents were acknowledged, everything was published, and they are not found.",
+            "Look at what the engine promises with an acknowledgement.",
+        )  # fmt: skip
+    if wrong:
+        first = wrong[0]
+        yield (
+            "a wrong row", "invalid",
+            f"{len(wrong):,} of {len(known):,} asked for: a word that only {first.id} has finds "
+            f"{', '.join(first.found[:_SHOWN])}",
+            "What was written to one document is found in another, or twice.",
+            "Look at how the engine finds the document that a change is for.",
+        )  # fmt: skip
+    if applied.gone:
+        yield (
+            "deleted and still there", "invalid",
+            f"{len(applied.gone):,} documents, as {', '.join(applied.gone[:_SHOWN])}",
+            "Their deletion was acknowledged, everything was published, and answers show them.",
+            "Look at what the engine promises with an acknowledgement.",
+        )  # fmt: skip
+
+
+def _meanwhile(record: Record, trial: Trial, made: Written) -> Iterator[Row]:
+    """Totals while documents changed, against those of before and after."""
+    kinds = set(made.kind[made.sent >= 0])
+    plus = int(made.documents[made.kind == "insert"].sum())
+    minus = int(made.documents[made.kind == "delete"].sum())
+    before: dict[int, int] = {}
+    after: dict[int, int] = {}
+    sampled = []
+    for row in record.replies(trial.trial).to_pylist():
+        if row["error"] is not None or row["total"] is None or not row["total_exact"]:
+            continue
+        if row["phase"] == "captured":
+            before.setdefault(row["query"], row["total"])
+        elif row["phase"] == "after":
+            after.setdefault(row["query"], row["total"])
+        elif row["phase"] == "while_written":
+            sampled.append(row)
+    sampled = [row for row in sampled if row["query"] in before and row["query"] in after]
+    outside, back = 0, 0
+    first = ""
+    last: dict[int, tuple[int, int]] = {}
+    for row in sorted(sampled, key=lambda row: row["asked"]):
+        query, total = row["query"], row["total"]
+        low, high = sorted((before[query], after[query]))
+        if {"insert", "delete"} <= kinds:
+            low, high = before[query] - minus, before[query] + plus
+        if not low <= total <= high:
+            outside += 1
+            first = first or f"query {query}: {total:,}, not {low:,} to {high:,}"
+        answered, known = last.get(query, (-1, total))
+        ordered = row["asked"] > answered
+        if ordered and ((kinds <= {"insert"} and total < known)
+                        or (kinds <= {"delete"} and total > known)):  # fmt: skip
+            back += 1
+            first = first or f"query {query}: {known:,}, then {total:,}"
+        if row["answered"] > answered:
+            last[query] = (row["answered"], total)
+    if outside or back:
+        more = f", {back:,} that went back" if back else ""
+        yield (
+            "answers of no time", "warning",
+            f"{outside:,} of {len(sampled):,} sampled totals{more} ({first})",
+            "While documents changed the engine gave totals that are neither those of before nor "
+            "of after, nor any in between: a change was seen in part.",
+            "Look at whether the engine replaces a document in one step.",
+        )  # fmt: skip
+
+
+def _named(drawn: list[Drawn]) -> str:
+    more = "" if len(drawn) <= _SHOWN else ", .."
+    return ", ".join(f"{d.id} ({d.kind})" for d in drawn[:_SHOWN]) + more

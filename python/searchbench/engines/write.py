@@ -1,0 +1,65 @@
+"""What an engine declares beside ``Engine`` if documents can be written to it while it is asked.
+
+Declared, never done here: how changes become requests, and what makes them visible. An insert goes
+the way of an ingest; ``lab`` sends all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from searchbench.corpora.corpus import Document, Schema
+from searchbench.engines.engine import Engine, Parameters, Request
+
+
+class Placed(NamedTuple):
+    """A document and its number in the order of all that were put in, from 0.
+
+    ``was``: of an update or a delete the number that the document had until then. An updated
+    document is the last of all: an engine may number it anew.
+    """
+
+    document: Document
+    at: int
+    was: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """What makes written documents visible to a question that is asked later.
+
+    ``how``: what the engine calls it, or ``workload.roles.NOTHING``. ``requests``: which ask for
+    it; none where there is nothing to ask for. ``unasked``: in a clause, what happens where nobody
+    asks.
+    """
+
+    how: str
+    requests: tuple[Request, ...]
+    unasked: str
+
+
+@runtime_checkable
+class TakesWrites(Protocol):
+    """What an engine has beside ``Engine`` if its index can be changed while it is asked.
+
+    ``check``, ``refused`` and ``taken`` of the engine read the replies to all three.
+    """
+
+    def cannot_write(self, params: Parameters) -> Mapping[str, str]:
+        """Of "insert", "update" and "delete" what it cannot do with these levers, and why."""
+
+    def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """One request that replaces these documents, each by what it is now."""
+
+    def delete(self, gone: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """One request that removes these documents."""
+
+    def publish(self, schema: Schema, params: Parameters) -> Publish:
+        """What makes all that was written until then visible."""
+
+
+def insert(engine: Engine, added: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+    """One request that puts these documents in, whose numbers follow one another."""
+    return engine.batch([each.document for each in added], added[0].at, schema, params)

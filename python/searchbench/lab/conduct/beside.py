@@ -1,0 +1,447 @@
+"""The roles beside the readers: made ready, driven on the readers' clock, and counted afterwards.
+
+A trial that has roles is driven on an index of its own, a copy of the one that all share, also
+where they are idle: what is compared differs in nothing but them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from searchbench import _core
+from searchbench.corpora.kept_back import KeptBack
+from searchbench.engines.engine import CountsTaken, Engine, Request
+from searchbench.engines.features import refuse
+from searchbench.engines.job import Work
+from searchbench.engines.write import TakesWrites
+from searchbench.errors import LabError, SearchbenchError, Unsupported
+from searchbench.lab.conduct.ingest import must
+from searchbench.lab.conduct.session import Run, Session
+from searchbench.lab.drive import changes as drawn
+from searchbench.lab.drive.changes import Changes
+from searchbench.lab.drive.drive import capture
+from searchbench.lab.drive.together import Side, together
+from searchbench.lab.drive.workload import PortableQueries
+from searchbench.lab.system.deploy import Deployment, command_line, complete
+from searchbench.lab.system.seat import Seat
+from searchbench.lab.wire.exchange import samples_of
+from searchbench.lab.wire.order import Manner, Order
+from searchbench.record import samples_table
+from searchbench.record.drive import Drive
+from searchbench.record.roles import ASKS, WRITES, Applied, Drawn, Publishing, RoleRun
+from searchbench.workload.roles import WATCHER, is_idle
+
+_T = TypeVar("_T")
+_TIMEOUT_S = 60.0
+_JOB_TIMEOUT_S = 3600.0
+_MOST_DRAWN = 100  # documents that are asked for once all is over
+WHILE_WRITTEN, AFTER = "while_written", "after"
+"""Phases of replies: kept while documents changed, and asked alone once all was over."""
+
+
+@dataclass
+class Part:
+    """A role that takes part in a drive: what it sends, and what is kept of it."""
+
+    run: RoleRun
+    side: Side
+
+
+@dataclass
+class Beside:
+    """The roles of one session. ``changes``: of its writer; None where that is idle."""
+
+    parts: list[Part] = field(default_factory=list)
+    changes: Changes | None = None
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+
+    @property
+    def active(self) -> bool:
+        """Does any role do anything?"""
+        return any(not part.run.idle for part in self.parts)
+
+
+def prepare(session: Session) -> None:
+    """Everything that the roles will send, in the engine's bytes, before any clock runs."""
+    beside = session.beside = Beside()
+    for name, table in session.opened.treatment.roles.items():
+        run = RoleRun(
+            name=name, number=len(beside.parts) + 1, does=str(table["does"]),
+            idle=is_idle(table), keys=dict(table),
+        )  # fmt: skip
+        side = Side(name, manner=_manner(session, len(beside.parts)))
+        beside.parts.append(Part(run, side))
+        _READY[run.does](session, beside, beside.parts[-1])
+
+
+def copy_index(session: Session) -> None:
+    """A copy of the index for this trial alone; LabError where there is no room for it."""
+    assert session.index is not None
+    session.own_index = own = session.run / "index"
+    if own.exists():
+        return
+    session.run.mkdir(parents=True, exist_ok=True)
+    # cp keeps owners and holes, and shares blocks where the file system can.
+    done = subprocess.run(
+        ["cp", "-a", "--reflink=auto", str(session.index.path), str(own)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise LabError(f"the index cannot be copied for this trial: {done.stderr.strip()}", "copy")
+
+
+def drive(run: Run, order: Order, main: Callable[[int], _T]) -> _T:
+    """The readers, and whatever goes on beside them, on one clock."""
+    beside, running = run.session.beside, run.session.there()
+    assert beside is not None
+    sides = [part.side for part in beside.parts if not part.run.idle]
+    trace = together(main, order.connections, sides, running.endpoint)
+    for part in beside.parts:
+        _keep(run, beside, part)
+    return trace
+
+
+def publish(run: Run) -> None:
+    """All that was written made visible, so that it can be counted."""
+    beside, running = run.session.beside, run.session.there()
+    engine = _writable(run.session)
+    if beside is None or beside.changes is None or engine is None:
+        return
+    began = time.perf_counter()
+    for request in engine.publish(running.schema, running.params).requests:
+        must(running, running.ask(request, _JOB_TIMEOUT_S), "publish", "publish")
+    applied = Applied(publish_s=time.perf_counter() - began)
+    _writer(beside).applied = applied
+
+
+def count(run: Run) -> None:
+    """What is there now: documents counted, some asked for, and every query once more."""
+    session, beside = run.session, run.session.beside
+    if beside is None or beside.changes is None:
+        return
+    running, writer = session.there(), _writer(beside)
+    facts = running.engine.facts(running.ask(running.engine.facts_request()))
+    before = run.about.facts.documents
+    compiled = session.bytes()
+    replies, _, _ = capture(running.endpoint, running.decoder, compiled)
+    phase = pa.array([AFTER] * replies.num_rows)
+    at = replies.schema.get_field_index("phase")
+    beside.tables[AFTER] = replies.set_column(at, "phase", phase)
+    gone, looked = _still_there(run, beside, replies)
+    writer.applied = msgspec.structs.replace(
+        writer.applied or Applied(), before=before, after=facts.documents,
+        drawn=[*_asked_for(session, beside)], gone=gone, looked=looked,
+    )  # fmt: skip
+
+
+def after(run: Run) -> None:
+    """Put the answers of afterwards beside those of before."""
+    beside = run.session.beside
+    if beside is not None and run.replies is not None and AFTER in beside.tables:
+        run.replies = pa.concat_tables([run.replies, beside.tables.pop(AFTER)])
+
+
+def discard(session: Session) -> None:
+    """Remove the copy of the index."""
+    if session.own_index is not None:
+        subprocess.run(["rm", "-rf", "--", str(session.own_index)], check=False)
+        session.own_index = None
+
+
+def made_anew(session: Session) -> bool:
+    """Is the index of a trial with roles built for it alone, as its storages are not copied?"""
+    return bool(session.opened.treatment.roles) and bool(session.place and session.place.storages)
+
+
+def _write(session: Session, beside: Beside, part: Part) -> None:
+    """The changes of a writer, and whoever asks for its markers."""
+    base = _queries(session).corpus
+    kept = base if isinstance(base, KeptBack) else None
+    part.run.kept_back = kept.count if kept else 0
+    engine = _writable(session)
+    if engine is None:
+        raise LabError(f"{_engine(session).name} has not declared how documents are changed while "
+                       "it is asked", "prepare")  # fmt: skip
+    part.run.publishing = _publishing(session, engine)
+    if part.run.idle:
+        return
+    begin_ns, stop_ns = _bounds(session)
+    made = beside.changes = drawn.changes(
+        part.run.keys, _engine(session), base, session.opened.corpus_about.documents or 0,
+        kept.kept() if kept else (), session.levers,
+        begin_ns=begin_ns, stop_ns=stop_ns, seed=session.opened.seed,
+    )  # fmt: skip
+    part.run.planned, part.run.marker_field = len(made.requests), made.text
+    part.side.requests, part.side.order = made.requests, made.order
+    if made.asked is not None:
+        _watch(session, beside, part, made, stop_ns)
+
+
+def _watch(session: Session, beside: Beside, writer: Part, made: Changes, stop_ns: int) -> None:
+    """Who asks for the markers, over a connection of its own."""
+    assert made.asked is not None
+    engine, schema = _engine(session), _queries(session).corpus.schema
+    try:
+        refuse(engine.can, made.asked)
+        request = engine.compile(made.asked, schema, session.levers)
+    except Unsupported as error:
+        session.sitting.watch.told(f"no markers: {error}")
+        return
+    every_ns = round(float(writer.run.keys["ask_every_ms"]) * 1e6)
+    # Markers are asked for while there are any, and a while longer: the last ones may come late.
+    due = np.arange(0, stop_ns, every_ns, dtype=np.int64)
+    sequence = np.zeros(len(due), np.uint32)
+    order = Order(sequence, None, due, 1, repeat=False, stop_ns=stop_ns)
+    name, number = writer.run.name + WATCHER, len(beside.parts) + 1
+    run = RoleRun(name=name, number=number, does="watch", planned=len(due),
+                  keys={"ask_every_ms": writer.run.keys["ask_every_ms"]})  # fmt: skip
+    side = Side(name, (request,), order, _manner(session, number), asks=True)
+    beside.parts.append(Part(run, side))
+
+
+def _publish(session: Session, beside: Beside, part: Part) -> None:
+    """One request, again and again."""
+    engine = _writable(session)
+    if engine is None:
+        raise LabError(f"{_engine(session).name} has not declared what publishes", "prepare")
+    part.run.publishing = _publishing(session, engine)
+    schema = _queries(session).corpus.schema
+    asked = engine.publish(schema, session.levers).requests
+    if part.run.idle or not asked:
+        part.run.idle = True
+        return
+    _again(session, part, [Request(tuple(e for r in asked for e in r.exchanges))])
+
+
+def _job(session: Session, beside: Beside, part: Part) -> None:
+    """A job of the engine, once: requests, or programs of its own."""
+    if part.run.idle:
+        return
+    engine, name = _engine(session), str(part.run.keys["job"])
+    job = next((each for each in engine.jobs if each.name == name), None)
+    if job is None:
+        raise LabError(f"{engine.name} has no job {name}", "prepare")
+    levels = {each.name: each.default for each in job.parameters}
+    schema = _queries(session).corpus.schema
+    work = engine.work(name, levels, schema, session.levers)
+    if work.stream is not None or work.opens or [*work.before]:
+        raise LabError(f"the job {name} of {engine.name} cannot be done while it is asked: it "
+                       "begins with an index that nobody uses", "prepare")  # fmt: skip
+    if work.commands:
+        part.run.planned = len(work.commands)
+        part.side.act = lambda start_unix_ns: _run(session, part, work, start_unix_ns)
+        return
+    _again(session, part, [Request(tuple(e for r in work.requests for e in r.exchanges))],
+           once=True)  # fmt: skip
+
+
+_READY: Mapping[str, Callable[[Session, Beside, Part], None]] = {
+    "write": _write, "publish": _publish, "job": _job,
+}  # fmt: skip
+
+
+def _again(
+    session: Session, part: Part, requests: Sequence[Request], *, once: bool = False
+) -> None:
+    """A request by the clock of its role."""
+    begin_ns, stop_ns = _bounds(session)
+    if once:
+        due = np.array([begin_ns + round(float(part.run.keys["after_s"]) * 1e9)], np.int64)
+        if due[0] >= stop_ns:
+            raise LabError(f"the role {part.run.name} begins after the drive has ended: make "
+                           "`after_s` smaller, or the window longer", "prepare")  # fmt: skip
+    else:
+        found = drawn.due_ns(part.run.keys, begin_ns, stop_ns)
+        assert found is not None
+        due = found
+    part.run.planned = len(due)
+    part.side.requests = tuple(requests)
+    sequence = np.zeros(len(due), np.uint32)
+    if len(due):
+        part.side.order = Order(sequence, None, due, 1, repeat=False, stop_ns=stop_ns)
+    part.side.manner = replace(part.side.manner, timeout_s=_JOB_TIMEOUT_S)
+
+
+def _run(session: Session, part: Part, work: Work, start_unix_ns: int) -> None:
+    """Programs of the engine's own, at their time."""
+    running, confines = session.there(), session.confines
+    assert isinstance(running, Deployment)
+    begin_ns, _ = _bounds(session)
+    at_ns = start_unix_ns + begin_ns + round(float(part.run.keys["after_s"]) * 1e9)
+    Path(running.places.fill("{backup}")).mkdir(parents=True, exist_ok=True)
+    time.sleep(max(0.0, (at_ns - time.time_ns()) / 1e9))
+    part.run.start = time.time_ns() - start_unix_ns
+    seat = confines.seat if confines else Seat(session.cpus)
+    for command in work.commands:
+        argv = command_line([running.places.fill(each) for each in command], refuses_root=False)
+        complete(argv, run=session.run, log=f"{part.run.name}.log", stage="drive", seat=seat,
+                 seen=session.helpers.append)  # fmt: skip
+    part.run.end = time.time_ns() - start_unix_ns
+
+
+def _keep(run: Run, beside: Beside, part: Part) -> None:
+    """What a role's drive recorded, and what the engine answered it."""
+    name, trace = part.run.name, part.side.trace
+    if part.side.error is not None:
+        part.run.failed = str(part.side.error) or type(part.side.error).__name__
+    if trace is None:
+        return
+    part.run.drive = msgspec.json.decode(trace.accounting(), type=Drive)
+    raw = samples_of(trace)
+    numbers = np.arange(max(1, len(part.side.requests)), dtype=np.uint32)
+    beside.tables[name] = samples_table(raw, numbers, part.run.number)
+    replies = [(raw[index], reply) for index, reply in trace.replies()]
+    engine = _engine(run.session)
+    if part.run.does == "write":
+        assert beside.changes is not None
+        beside.tables[f"{name}.writes"] = _written(engine, beside.changes, replies)
+    elif part.run.does == "watch":
+        beside.tables[f"{name}.asks"] = _seen(engine, replies)
+    else:
+        for _, reply in replies:
+            if (said := _trouble(engine, reply)) and not part.run.failed:
+                part.run.failed = f"{engine.can.title} refused it: {said}"
+
+
+def _written(engine: Engine, made: Changes, replies: Sequence[tuple[Any, bytes]]) -> pa.Table:
+    """Each planned request with what the engine said of it."""
+    rows = list(drawn.rows(made))
+    for sample, reply in replies:
+        row = rows[int(sample["request"])]
+        row["error"] = _trouble(engine, reply)
+        try:
+            row["refused"] = len(engine.refused(reply))
+            if isinstance(engine, CountsTaken) and row["kind"] != "delete":
+                row["refused"] = row["documents"] - engine.taken(reply)
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            row["error"] = row["error"] or f"the reply cannot be read: {error}"
+    return pa.Table.from_pylist(rows, schema=WRITES)
+
+
+def _seen(engine: Engine, replies: Sequence[tuple[Any, bytes]]) -> pa.Table:
+    """What each ask found, in order of the asks."""
+    rows = []
+    for sample, reply in sorted(replies, key=lambda each: int(each[0]["sent"])):
+        row: dict[str, Any] = {
+            "sent": int(sample["sent"]), "done": int(sample["done"]),
+            "total": None, "ids": [], "error": None,
+        }  # fmt: skip
+        try:
+            hits = engine.decode(reply)
+            row |= {"total": hits.total, "ids": [h.id for h in hits.hits], "error": hits.error}
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            row["error"] = f"the reply cannot be read: {error}"
+        rows.append(row)
+    return pa.Table.from_pylist(rows, schema=ASKS)
+
+
+def _trouble(engine: Engine, reply: bytes) -> str | None:
+    try:
+        return engine.check(reply)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        return f"the reply cannot be read: {error}"
+
+
+def _asked_for(session: Session, beside: Beside) -> Iterator[Drawn]:
+    """Documents that were written, asked for by the word that each alone has."""
+    made, running = beside.changes, session.there()
+    assert made is not None
+    well = _acknowledged(beside)
+    words = [word for word in made.words if word.request in well]
+    words = words[:: max(1, -(-len(words) // _MOST_DRAWN))]
+    engine, schema = running.engine, running.schema
+    for word in words:
+        found: list[str] = []
+        why = ""
+        try:
+            hits = engine.decode(
+                running.ask(engine.compile(drawn.lookup(word.word, made.text), schema,
+                                           running.params))
+            )  # fmt: skip
+            found, why = [h.id for h in hits.hits], hits.error or ""
+        except (SearchbenchError, ValueError, KeyError) as error:
+            why = str(error)
+        yield Drawn(word=word.word, id=word.id, kind=word.kind, request=word.request, found=found,
+                    error=why)  # fmt: skip
+
+
+def _acknowledged(beside: Beside) -> set[int]:
+    """The requests of the writer whose documents the engine said it has taken, all of them."""
+    name = _writer(beside).name
+    samples, writes = beside.tables[name], beside.tables[f"{name}.writes"]
+    ok = _core.OUTCOMES.index("ok")
+    answered = samples["query"].to_numpy()[samples["outcome"].to_numpy() == ok]
+    clean = {
+        row["request"] for row in writes.to_pylist() if row["error"] is None and not row["refused"]
+    }
+    return clean & {int(number) for number in answered}
+
+
+def _still_there(run: Run, beside: Beside, after: pa.Table) -> tuple[list[str], int]:
+    """Deleted documents that answers still show; and how many of them an answer before showed."""
+    made = beside.changes
+    assert made is not None
+    well = _acknowledged(beside)
+    deleted = {
+        placed.document.id
+        for number, change in enumerate(made.each)
+        if change.kind == "delete" and number in well
+        for placed in change.placed
+    }
+    captured = run.session.captured
+    if not deleted or captured is None:
+        return [], 0
+    before, now = (
+        {name for ids in table["ids"].to_pylist() for name in ids or ()}
+        for table in (captured.replies, after)
+    )
+    return sorted(deleted & now), len(deleted & before)
+
+
+def _bounds(session: Session) -> tuple[int, int]:
+    """The beginning of the window and the end of the drive, in ns."""
+    load = session.opened.load
+    begin_ns, end_ns = load.window.bounds_ns(np.empty(0, np.int64))
+    return begin_ns, load.stop_ns or end_ns
+
+
+def _manner(session: Session, number: int) -> Manner:
+    """A thread on one of the load generator's cores, asleep while it waits."""
+    cpus = session.opened.load.cpus or session.sitting.cores.client_cpus
+    cpu = (cpus[number % len(cpus)],) if cpus else ()
+    return Manner(timeout_s=_TIMEOUT_S, capture_every=1, cpus=cpu, idle="block")
+
+
+def _writer(beside: Beside) -> RoleRun:
+    return next(part.run for part in beside.parts if part.run.does == "write")
+
+
+def _publishing(session: Session, engine: TakesWrites) -> Publishing:
+    schema = _queries(session).corpus.schema
+    found = engine.publish(schema, session.levers)
+    return Publishing(how=found.how, unasked=found.unasked)
+
+
+def _writable(session: Session) -> TakesWrites | None:
+    engine = _engine(session)
+    return engine if isinstance(engine, TakesWrites) else None
+
+
+def _queries(session: Session) -> PortableQueries:
+    workload = session.opened.workload
+    assert isinstance(workload, PortableQueries)
+    return workload
+
+
+def _engine(session: Session) -> Engine:
+    assert session.opened.engine is not None
+    return session.opened.engine

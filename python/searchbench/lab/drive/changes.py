@@ -1,0 +1,262 @@
+"""What a writer sends: which documents are inserted, updated and deleted, in which requests.
+
+All of it is drawn with the seed and turned into the engine's bytes before the clock starts. A
+document is inserted, updated or deleted once at most, so that the order in which several
+connections are served cannot change what is there in the end.
+
+Some documents carry a word more, by which they are known: a *marker* has the word of all markers,
+so that one question tells which of them can be found, and a word of its own; a *drawn* one has a
+word of its own alone, and is asked for once all is over.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from searchbench.corpora.corpus import Corpus, Document, FieldType, Schema
+from searchbench.engines.engine import Engine, Parameters, Request
+from searchbench.engines.write import Placed, TakesWrites, insert
+from searchbench.errors import LabError
+from searchbench.lab.wire.order import I64, Order, each_once
+from searchbench.workload.queries.algebra import Mode, Query, Terms
+
+KINDS = ("insert", "update", "delete")
+MARKER = "sbmarker"
+"""The word of all markers."""
+_DRAWN = 40  # documents of each kind beside the markers
+_MOST_MARKERS = 1000
+_MOST_DOCUMENTS = 2_000_000
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One request of a writer: what is done to which documents. ``marker``: the id of one."""
+
+    kind: str
+    placed: tuple[Placed, ...]
+    marker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word that one written document alone has."""
+
+    word: str
+    id: str
+    kind: str
+    request: int
+
+
+@dataclass(frozen=True)
+class Changes:
+    """All requests of a writer, and when they are sent. ``text``: the field that words are added
+    to; "" where the corpus has none.
+    """
+
+    each: tuple[Change, ...]
+    requests: tuple[Request, ...]
+    order: Order
+    words: tuple[Word, ...] = ()
+    text: str = ""
+    asked: Query | None = None
+
+
+def changes(
+    table: Mapping[str, Any],
+    engine: Engine,
+    base: Corpus,
+    count: int,
+    kept: Iterable[Document],
+    params: Parameters,
+    *,
+    begin_ns: int,
+    stop_ns: int,
+    seed: int,
+) -> Changes:
+    """What the role of this table (complete) writes in a drive that ends at ``stop_ns``.
+
+    ``base``: the corpus that is there, ``count`` documents; ``kept``: those that were kept back.
+    ``begin_ns``: the beginning of the window. LabError (``prepare``) where there are too few
+    documents for its clock.
+    """
+    schema = base.schema
+    text = next((f.name for f in schema.of_type(FieldType.TEXT)), "")
+    due = due_ns(table, begin_ns, stop_ns)
+    batch, spare = int(table["batch"]), list(kept)
+    wanted = None if due is None else len(due)
+    each = _kinds(table, wanted, len(spare), count, batch)
+    numbers = {kind: sum(k == kind for k in each) * batch for kind in KINDS}
+    found = _documents(base, count, numbers["update"] + numbers["delete"], seed)
+    random.Random(f"searchbench kept back, in order {seed}").shuffle(spare)
+    marked = _marked(table, each, due, text)
+    drawn = _drawn(each, seed) if text else frozenset[int]()
+    made, words = [], list[Word]()
+    at, new, old = count, iter(spare), iter(found)
+    for number, kind in enumerate(each):
+        placed = []
+        for place in range(batch):
+            if kind == "insert":
+                document, was = next(new), -1
+            else:
+                was, document = next(old)
+            more = []
+            if place == batch - 1 and kind != "delete" and (number in marked or number in drawn):
+                own = f"{MARKER}{number:07d}" if number in marked else f"sbdrawn{number:07d}"
+                more = [MARKER, own] if number in marked else [own]
+                words.append(Word(own, document.id, kind, number))
+            if kind == "update" and text:
+                more.append("sbupdated")
+            placed.append(Placed(_with_words(document, text, more), at, was))
+            at += kind != "delete"
+        made.append(Change(kind, tuple(placed), placed[-1].document.id * (number in marked)))
+    markers = [change.marker for change in made if change.marker]
+    asked = None
+    if markers:
+        match = Terms(Mode.ANY, (MARKER,), (text,))
+        asked = Query(match=match, limit=min(_MOST_MARKERS, len(markers)))
+    return Changes(
+        tuple(made),
+        tuple(_request(engine, change, schema, params) for change in made),
+        _order(table, len(made), due, stop_ns),
+        tuple(words),
+        text,
+        asked,
+    )
+
+
+def due_ns(table: Mapping[str, Any], begin_ns: int, stop_ns: int) -> I64 | None:
+    """When the requests of a role are due; None of one that sends as fast as it is answered."""
+    if table.get("clients") is not None:
+        return None
+    if table.get("documents_per_s"):
+        every_ns = int(table["batch"]) / float(table["documents_per_s"]) * _NS
+        first_ns = every_ns / 2
+    else:
+        every_ns = float(table["every_s"]) * _NS
+        after_s = table.get("after_s")
+        first_ns = every_ns if after_s is None else begin_ns + float(after_s) * _NS
+    count = max(0, int(np.ceil((stop_ns - first_ns) / every_ns)))
+    return (first_ns + every_ns * np.arange(count)).astype(np.int64)
+
+
+def lookup(word: str, text: str) -> Query:
+    """Which documents have a word?"""
+    return Query(match=Terms(Mode.ANY, (word,), (text,)), limit=10)
+
+
+def _kinds(
+    table: Mapping[str, Any], wanted: int | None, spare: int, count: int, batch: int
+) -> list[str]:
+    """The kind of each request, spread evenly. As many as are wanted, or as there are documents."""
+    weights = {kind: float(table[kind]) for kind in KINDS}
+    whole = sum(weights.values())
+    shares = {kind: weight / whole for kind, weight in weights.items() if weight}
+    changed = shares.get("update", 0.0) + shares.get("delete", 0.0)
+    room = [_MOST_DOCUMENTS // batch]
+    room += [int(spare / shares["insert"]) // batch] if "insert" in shares else []
+    room += [int(count / changed) // batch] if changed else []
+    most = min(room)
+    if wanted is not None and wanted > most:
+        kind = "insert" if "insert" in shares and room[1] == most else "update or delete"
+        there = spare if kind == "insert" else count
+        what = "are kept back" if kind == "insert" else "are there"
+        raise LabError(
+            f"the writer has {wanted * batch:,} changes to make by its clock, and of the documents "
+            f"that it may {kind} {there:,} {what}: keep back more (`documents`, `share`), take a "
+            "larger corpus, or write less",
+            "prepare",
+        )
+    if not most:
+        raise LabError(
+            "there are not enough documents for one request of the writer: keep back more "
+            "(`documents`, `share`), or make `batch` smaller",
+            "prepare",
+        )
+    owed = dict.fromkeys(shares, 0.0)
+    found = []
+    for _ in range(most if wanted is None else wanted):
+        for kind, share in shares.items():
+            owed[kind] += share
+        kind = max(owed, key=lambda k: owed[k])
+        owed[kind] -= 1
+        found.append(kind)
+    return found
+
+
+def _documents(base: Corpus, count: int, wanted: int, seed: int) -> list[tuple[int, Document]]:
+    """So many documents that are there, in random order, each with its number."""
+    draw = random.Random(f"searchbench changed {seed}")
+    numbers = draw.sample(range(count), min(wanted, count))
+    chosen = set(numbers)
+    there = {at: d for at, d in enumerate(base.documents()) if at in chosen} if chosen else {}
+    return [(at, there[at]) for at in numbers]
+
+
+def _marked(
+    table: Mapping[str, Any], each: Sequence[str], due: I64 | None, text: str
+) -> frozenset[int]:
+    """Which requests end with a marker."""
+    every_s = float(table["marker_every_s"])
+    able = [i for i, kind in enumerate(each) if kind != "delete"]
+    if not text or not every_s or not able:
+        return frozenset()
+    if due is None:  # nobody knows when each will be sent
+        return frozenset(able[:: max(1, -(-len(able) // _MOST_MARKERS))])
+    found, last = [], -every_s * _NS
+    for i in able:
+        if due[i] >= last + every_s * _NS * (1 - 1e-9):
+            found.append(i)
+            last = float(due[i])
+    return frozenset(found[:: max(1, -(-len(found) // _MOST_MARKERS))])
+
+
+def _drawn(each: Sequence[str], seed: int) -> frozenset[int]:
+    """Some requests of each kind, whose last document will be asked for."""
+    draw = random.Random(f"searchbench asked for {seed}")
+    found: list[int] = []
+    for kind in KINDS[:2]:
+        own = [i for i, k in enumerate(each) if k == kind]
+        found += draw.sample(own, min(_DRAWN, len(own)))
+    return frozenset(found)
+
+
+def _with_words(document: Document, text: str, more: Sequence[str]) -> Document:
+    if not more:
+        return document
+    said = " ".join([*filter(None, [str(document.values.get(text, ""))]), *more])
+    return Document(document.id, {**document.values, text: said})
+
+
+def _request(engine: Engine, change: Change, schema: Schema, params: Parameters) -> Request:
+    if change.kind == "insert":
+        return insert(engine, change.placed, schema, params)
+    assert isinstance(engine, TakesWrites)
+    how = engine.update if change.kind == "update" else engine.delete
+    return how(change.placed, schema, params)
+
+
+def _order(table: Mapping[str, Any], count: int, due: I64 | None, stop_ns: int) -> Order:
+    if due is None:
+        order = each_once(count, int(table["clients"]))
+        return Order(
+            order.sequence, order.client_starts, None, order.connections, repeat=False,
+            stop_ns=stop_ns,
+        )  # fmt: skip
+    sequence = np.arange(count, dtype=np.uint32)
+    connections = int(table.get("connections") or 1)
+    return Order(sequence, None, due, connections, repeat=False, stop_ns=stop_ns)
+
+
+def rows(made: Changes) -> Iterator[dict[str, Any]]:
+    """What each request is, as the record keeps it, before anything came of it."""
+    for number, change in enumerate(made.each):
+        yield {
+            "request": number, "kind": change.kind, "documents": len(change.placed),
+            "marker": change.marker or None, "refused": 0, "error": None,
+        }  # fmt: skip

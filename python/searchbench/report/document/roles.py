@@ -1,0 +1,113 @@
+"""What went on beside the readers: what it took from them, what it got done, when it was seen."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from searchbench.analysis.roles.model import RoleResult, RolesJudged
+from searchbench.report.document.blocks import Block, Section, Text
+from searchbench.report.document.content import Content, figure
+from searchbench.report.document.text import line
+from searchbench.report.figures import roles as figures
+from searchbench.report.tables import numbers
+from searchbench.report.tables import roles as tables
+from searchbench.workload.roles import NOTHING
+
+_HOW = (
+    "Readers and every other role had a measuring loop, a thread and connections of their own, and "
+    "one clock. Each trial had an index of its own, a copy of the same one, also where the roles "
+    "were idle."
+)
+_VISIBLE = (
+    "Commit to visible is the time from the answer to a write until a question finds its document. "
+    "Markers show it: written documents with a word more, which were asked for again and again "
+    "over a connection of its own. The interval holds what the sample leaves open and what asking "
+    "leaves open."
+)
+
+_DRAWN = 6  # treatments that are drawn beside their idle one
+
+
+def section(content: Content) -> Section | None:
+    """All roles of the study; None where it has none."""
+    judged = content.judgement.roles
+    if judged is None:
+        return None
+    blocks: list[Block] = [Text(_HOW, "quiet"), *_cores(judged)]
+    if judged.beside:
+        blocks += [Text("The readers, beside the same with every role idle.", "lead")]
+        blocks.append(tables.beside(judged.beside))
+        blocks.append(Text(
+            "Ratios are paired by block, each by itself; whether a difference is beyond noise and "
+            "all floors is said where treatments are compared.", "quiet",
+        ))  # fmt: skip
+    drawn = [pair for pair in judged.beside if pair.treatment in judged.over_time]
+    for number, pair in enumerate(drawn[:_DRAWN], 1):
+        over = [
+            (label, judged.over_time[name])
+            for name, label in ((pair.idle, pair.idle_label), (pair.treatment, pair.label))
+            if name in judged.over_time
+        ]
+        shaded = " Shaded: when a publish or a job was at work." * any(o.events for _, o in over)
+        blocks += figure(
+            f"roles-over-time-{number}",
+            f"Response times of the readers: {line(pair.label)}",
+            "Of one trial of each: solid 95 %, dashed half of the requests that were due at that "
+            f"time.{shaded}",
+            partial(figures.over_time, over),
+        )
+    writers = [r for r in judged.results if r.does == "write" and r.figures]
+    if writers:
+        blocks += [Text("What was written.", "lead"), tables.writers(writers)]
+        blocks += [Text(said, "quiet") for said in _of_writers(writers)]
+    shown = [r for r in writers if r.visible is not None]
+    if shown:
+        blocks += [Text("From commit to visible.", "lead"), Text(_VISIBLE, "quiet")]
+        blocks.append(tables.visible(shown))
+        blocks += figure(
+            "roles-visible",
+            "Commit to visible",
+            "The quantiles of the markers of all valid trials, with their intervals.",
+            partial(figures.visible, shown),
+        )
+    others = [r for r in judged.results if r.does != "write" and r.figures]
+    if others:
+        blocks += [Text("Published, and jobs.", "lead"), tables.others(others)]
+    return Section("roles", "Beside the readers", tuple(blocks), "Beside the readers")
+
+
+def _cores(judged: RolesJudged) -> list[Block]:
+    """That a machine is too small for all of it at once."""
+    if judged.cores is None or judged.cores >= 1 + judged.loops:
+        return []
+    said = (
+        f"This machine has {judged.cores} cores, and up to {judged.loops} measuring loops ran "
+        "beside the server. That is too few for all of them at full speed: what a writer takes "
+        "from the readers is here also what its own sending and asking takes. Each loop's lateness "
+        "was audited."
+    )
+    return [Text(said)]
+
+
+def _of_writers(results: list[RoleResult]) -> list[str]:
+    found = []
+    for how, unasked in dict.fromkeys((r.how, r.unasked) for r in results if r.how):
+        who = [line(r.label) for r in results if (r.how, r.unasked) == (how, unasked)]
+        where = "" if len(who) == len(results) else f" of {', '.join(who)}"
+        if how == NOTHING:
+            found.append(f"There is nothing to publish{where}: {line(unasked)}.")
+        else:
+            found.append(f"What makes documents visible{where}: {line(how)}. Where nobody asks for "
+                         f"it, {line(unasked)}.")  # fmt: skip
+    late = [r for r in results if (b := r.figures.get("behind_s")) is not None and b.value > 1.0]
+    if late:
+        names = ", ".join(
+            f"{line(r.label)} ({numbers.human(r.figures['behind_s'].value, 's')})" for r in late
+        )
+        found.append(f"These writers fell behind their clock, by so much at the end: {names}. That "
+                     "is a result: the system accepts less than was offered.")  # fmt: skip
+    found.append(
+        "After each trial everything was published, documents were counted and some asked for: "
+        "what was acknowledged was there, unless a finding says otherwise."
+    )
+    return found

@@ -1,0 +1,129 @@
+"""Tables of the roles: a row a treatment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.roles.model import Beside, RoleResult, Visible
+from searchbench.report.document.blocks import Cell, Table
+from searchbench.report.tables import numbers
+from searchbench.report.tables.cells import (
+    NONE,
+    Made,
+    known,
+    named,
+    number,
+    of_estimate,
+    table,
+    text,
+    title_of,
+)
+
+_WRITER = {
+    "offered_per_s": "Offered",
+    "accepted_per_s": "Accepted",
+    "service_p50": "Service p50",
+    "service_p99": "Service p99",
+    "response_p99": "Response p99",
+    "behind_s": "Behind at the end",
+}
+_OTHER = {"times": "Times", "took_p50": "Took, median", "took_max": "Longest"}
+
+
+def beside(rows: Sequence[Beside]) -> Table:
+    """Each treatment's readers over those of the idle one."""
+    metrics = list(dict.fromkeys(metric for row in rows for metric in row.ratios))
+
+    def cell(metric: str, row: Beside) -> Cell:
+        return of_estimate(row.ratios.get(metric))
+
+    return table(
+        rows,
+        text("Treatment", lambda r: named(r.label), 2),
+        text("Beside", lambda r: named(r.idle_label) if r.idle else NONE, 2),
+        *(number(title_of(metric), partial(cell, metric)) for metric in metrics),
+    )
+
+
+def writers(rows: Sequence[RoleResult]) -> Table:
+    """What each writer got done."""
+    return table(rows, text("Treatment", lambda r: named(r.label), 2), *_figures(rows, _WRITER))
+
+
+def others(rows: Sequence[RoleResult]) -> Table:
+    """How often others did what they do, and how long it took."""
+    return table(
+        rows,
+        text("Treatment", lambda r: named(r.label), 2),
+        text("Role", lambda r: Cell(f"{r.role}: {r.how}" if r.how else r.role)),
+        *_figures(rows, _OTHER),
+    )
+
+
+def visible(rows: Sequence[RoleResult]) -> Table:
+    """From the answer to a write until its document was found."""
+    names = list(dict.fromkeys(q for r in rows if r.visible for q in r.visible.quantiles))
+
+    def cell(name: str, r: RoleResult) -> Cell:
+        return seconds(r.visible.quantiles.get(name)) if r.visible else NONE
+
+    return table(
+        rows,
+        text("Treatment", lambda r: named(r.label), 2),
+        *(number(name, partial(cell, name)) for name in names),
+        number("Markers", _markers),
+        number("Known to within", lambda r: _resolution(r.visible)),
+        number("Asked for", _asked),
+    )
+
+
+def seconds(found: Estimate | None) -> Cell:
+    """A time of which an end, or all, may be beyond what was looked for."""
+    if found is None:
+        return NONE
+    interval = found.interval
+    if math.isinf(found.value):
+        least = interval.low if interval else 0.0
+        return Cell(f"above {numbers.human(least, 's')}", repr(found))
+    below = ""
+    if interval is not None and interval.high <= 0:  # found before the write was answered
+        return Cell("at once", repr(found))
+    if interval is not None and interval.low <= 0 and math.isfinite(interval.high):
+        return Cell(f"at most {numbers.human(interval.high, 's')}", repr(found))
+    if interval is not None:
+        high = "∞" if math.isinf(interval.high) else numbers.human(interval.high, "s")
+        below = f"{numbers.human(interval.low, 's')} to {high}"
+    return Cell(numbers.human(found.value, "s"), repr(found), below)
+
+
+def _markers(r: RoleResult) -> Cell:
+    if r.visible is None:
+        return NONE
+    unseen = f"{r.visible.unseen:,} not seen" if r.visible.unseen else ""
+    return Cell(f"{r.visible.markers:,}", below=unseen)
+
+
+def _resolution(found: Visible | None) -> Cell:
+    if found is None or math.isinf(found.resolution_s):
+        return NONE
+    return known(found.resolution_s, lambda s: numbers.human(s, "s"))
+
+
+def _asked(r: RoleResult) -> Cell:
+    if r.visible is None:
+        return NONE
+    took = r.visible.ask_p50_s
+    below = f"{numbers.human(took, 's')} each" if took is not None else ""
+    return Cell(f"{numbers.digits(r.visible.asks_per_s)}/s", below=below)
+
+
+def _figures(rows: Sequence[RoleResult], titles: Mapping[str, str]) -> Iterator[list[Made]]:
+    def cell(name: str, r: RoleResult) -> Cell:
+        return of_estimate(r.figures.get(name))
+
+    for name, title in titles.items():
+        if any(name in r.figures for r in rows):
+            yield number(title, partial(cell, name))

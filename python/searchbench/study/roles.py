@@ -1,0 +1,146 @@
+"""[roles.NAME] of a study: what goes on beside the readers, with complaints of what cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from searchbench.engines import ENGINES
+from searchbench.engines.engine import INGEST
+from searchbench.engines.job import OPENING
+from searchbench.engines.write import TakesWrites
+from searchbench.spec import nearest, show
+from searchbench.study.model import Study, System, table_of
+from searchbench.study.positions import Source
+from searchbench.study.tables import Given
+from searchbench.workload import roles
+from searchbench.workload.loads import open_load
+
+Tables = dict[str, dict[str, Any]]
+_ONCE = (INGEST.name, OPENING.name)
+
+
+def read_roles(source: Source) -> Tables:
+    """The keys of each role that are known and hold what they may, by "roles.NAME"."""
+    names = source.table("roles")
+    if "roles" in source.tables and not names:
+        source.at_key(("roles",), "[roles] names no role", "as in [roles.writer]")
+    found = {}
+    for name in names:
+        if name == roles.READERS or name.endswith(roles.WATCHER):
+            hint = "[queries] and [load] are the readers" if name == roles.READERS else ""
+            source.at_key(("roles", name), f"a role cannot be called {show(name)}", hint)
+        found[f"roles.{name}"] = source.checked(("roles", name), roles.ROLE_KEYS)
+    return found
+
+
+def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System]) -> None:
+    """Complain of roles whose keys do not go together, and of systems that cannot take part."""
+    source, writers = given.source, list[str]()
+    for section in names:
+        first = given.first(section)
+        wrong = [*roles.problems(first.table)]
+        for key, sentence in wrong:
+            at = first.at.get(key)
+            place = ("roles", section.removeprefix("roles."))
+            source.at_value(at, sentence) if at else source.at_key(place, sentence)
+        for variant in given.others(section, first) if not wrong else ():
+            given.complain(section, variant, roles.problems(variant.table))
+        if first.table.get("does") == "write":
+            writers.append(section.removeprefix("roles."))
+        reasons = [impossible(system, first.table) for system in systems.values()]
+        # A job that some have is left out of the others' crossings.
+        if all(reasons) or first.table.get("does") != "job":
+            for reason in dict.fromkeys(filter(None, reasons)):
+                source.at_key(("roles", section.removeprefix("roles.")), reason)
+    if len(writers) > 1:
+        source.at_key(("roles", writers[1]), f"{writers[0]} writes already; a trial has one writer "
+                      "(several connections: `clients` or `connections`)")  # fmt: skip
+
+
+def impossible(system: System, table: Mapping[str, Any]) -> str:
+    """Why a system cannot have a role; empty if it can."""
+    engine, does = ENGINES.get(system.engine), table.get("does")
+    if engine is None:
+        return ""
+    if system.attach:
+        return (f"{system.name} runs already, and roles change what they work on: they are for "
+                "systems that are started")  # fmt: skip
+    if does in ("write", "publish") and not isinstance(engine, TakesWrites):
+        able = ", ".join(n for n, each in ENGINES.items() if isinstance(each, TakesWrites))
+        return (f"{system.engine} has not declared how documents are changed while it is asked; "
+                f"engines that have: {able}")  # fmt: skip
+    if does == "job" and (job := table.get("job")):
+        known = [each.name for each in engine.jobs if each.name not in _ONCE and not each.fills]
+        if job not in known:
+            return f"{system.engine} has no job {show(job)} that can be done while it is asked" + (
+                f": {nearest(str(job), known)}" if known else ""
+            )
+    return ""
+
+
+def unwritable(system: System, tables: Tables) -> str:
+    """Why a system cannot have the roles of a crossing; empty if it can."""
+    if tables.get("roles") and tables.get("place", {}).get("cold", "no") != "no":
+        return ("a cold system gives its answers after the drive, and with roles its documents "
+                "have changed by then: leave `cold` out")  # fmt: skip
+    for table in tables.get("roles", {}).values():
+        works = table["does"] == "job" and not roles.is_idle(table)
+        if works and (reason := impossible(system, table)):
+            return reason
+    engine: object = ENGINES.get(system.engine)
+    if not isinstance(engine, TakesWrites):
+        return ""
+    writers = [t for t in tables.get("roles", {}).values() if t["does"] == "write"]
+    cannot = engine.cannot_write(tables["system"]).items() if writers else ()
+    return next((reason for kind, reason in cannot for t in writers if t[kind]), "")
+
+
+def go_together(source: Source, study: Study) -> None:
+    """Complain of what does not go with roles."""
+    if not study.roles:
+        return
+    at = ("roles",)
+    if study.measure != "trials":
+        source.at_key(at, "roles are for trials, and this is a sweep or a search: the changes of "
+                      "one step would be there in the next")  # fmt: skip
+    if "queries" not in source.tables and not any(map(_of_queries, _varied(study))):
+        source.at_key(at, "roles go on beside readers: give [queries]")
+    if study.jobs:
+        source.at_key(("jobs",), "`jobs` are done before anything is asked; a job beside the "
+                      'readers is a role: does = "job"')  # fmt: skip
+    if "warmup_s" not in study.load and "load.warmup_s" not in _varied(study):
+        source.at_key(("load",), "with roles the window must be known beforehand: give `warmup_s`")
+    elif open_load(_single(study.load), study.base).stop_ns is None:
+        source.at_key(("load",), "with roles the window has a length: give `seconds`")
+    if study.load.get("machines"):
+        source.at_value(("load", "machines"), "roles are driven from this machine")
+    if study.agreement.capture == "after":
+        source.at_value(("agreement", "capture"), "with roles the answers before and after the "
+                        'drive are kept in any case; leave capture = "after" out')  # fmt: skip
+    if study.ingest == "as-found":
+        source.at_value(("ingest", "index"), "roles change what they work on, and what is as found "
+                        "is not ours to change")  # fmt: skip
+
+
+def settle(tables: Tables) -> None:
+    """Put what a crossing has of the roles under "roles", by name, defaults put in."""
+    given = {name: tables.pop(name) for name in list(tables) if table_of(name) == "roles"}
+    if given:
+        tables["roles"] = {
+            name.removeprefix("roles."): roles.resolve(table) for name, table in given.items()
+        }
+
+
+def _varied(study: Study) -> set[str]:
+    return {path for factor in study.factors for path in factor.paths}
+
+
+def _of_queries(path: str) -> bool:
+    return path.startswith("queries.")
+
+
+def _single(load: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a load whose steps are complained of elsewhere, the first."""
+    return {k: v[0] if isinstance(v, list) and v and k != "slo" and k != "stages" else v
+            for k, v in load.items()}  # fmt: skip

@@ -1,0 +1,125 @@
+"""The ``[roles.NAME]`` tables: what goes on beside the readers, their keys, what goes together.
+
+A role is one kind of client of a trial. ``[queries]`` and ``[load]`` are the role ``readers``; the
+others are described here: one that writes documents, one that publishes, one that has a job done.
+A role can be idle in some treatments; those are what the others are compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from searchbench.spec import SpecKey, defaults
+
+Does = Literal["write", "publish", "job"]
+READERS = "readers"
+"""What the role of [queries] and [load] is called."""
+WATCHER = "-watcher"
+"""What is added to the name of a writer for the connection that asks for its markers."""
+KEPT_BACK_SHARE = 0.1
+NOTHING = "nothing to do"
+"""What publishes where a write can be found at once."""
+
+ROLE_KEYS: tuple[SpecKey, ...] = (
+    SpecKey("does", "text", None, "what it does: write documents, publish what was written, or "
+            "have a job of the engine done", ("write", "publish", "job")),
+    SpecKey("idle", "boolean", False, "it does nothing; as a factor, [false, true] is the "
+            "comparison with and without it"),
+    SpecKey("documents", "integer", None, "write: how many documents of the corpus are kept back, "
+            "drawn with the seed; they are inserted later", minimum=1, maximum=100_000_000),
+    SpecKey("share", "number", None, "write: the same as a share of the corpus (default 0.1 where "
+            "it inserts)", above=0, maximum=0.99),
+    SpecKey("insert", "number", None, "write: how many of all changes are inserts, as a weight "
+            "(default 1, or 0 if another weight is given)", minimum=0, maximum=1_000_000),
+    SpecKey("update", "number", None, "write: the same for updates: a document of the corpus is "
+            "put in again with one word more", minimum=0, maximum=1_000_000),
+    SpecKey("delete", "number", None, "write: the same for deletes of documents of the corpus",
+            minimum=0, maximum=1_000_000),
+    SpecKey("batch", "integer", 1, "write: documents of a request, all inserted, all updated or "
+            "all deleted", minimum=1, maximum=100_000),
+    SpecKey("documents_per_s", "number", None, "write: documents a second, sent by the clock "
+            "whether or not the system keeps up; 0: idle", minimum=0, maximum=10_000_000),
+    SpecKey("every_s", "number", None, "write: one request every so many seconds; publish: how "
+            "often", above=0, maximum=86_400),
+    SpecKey("clients", "integer", None, "write: so many clients, each of which sends its next "
+            "request when the last was answered: as fast as the system accepts; 0: idle",
+            minimum=0, maximum=256),
+    SpecKey("connections", "integer", 1, "write: connections of a writer that goes by the clock",
+            minimum=1, maximum=256),
+    SpecKey("marker_every_s", "number", 1.0, "write: how often a document carries a marker, by "
+            "which it is seen when it can be found; 0: never", minimum=0, maximum=3600),
+    SpecKey("ask_every_ms", "number", 20.0, "write: how often it is asked which markers can be "
+            "found: no time to visible is known more exactly", minimum=1, maximum=60_000),
+    SpecKey("job", "text", None, "job: the name of a job that the engine has, such as merge"),
+    SpecKey("after_s", "number", None, "when a job begins, or what goes by `every_s` is done "
+            "first: seconds after the measured window began (default of the latter: `every_s` "
+            "after the drive did)", minimum=0, maximum=86_400),
+)  # fmt: skip
+_OF: Mapping[str, tuple[str, ...]] = {
+    "write": (
+        "documents", "share", "insert", "update", "delete", "batch", "documents_per_s", "every_s",
+        "after_s", "clients", "connections", "marker_every_s", "ask_every_ms",
+    ),
+    "publish": ("every_s", "after_s"),
+    "job": ("job", "after_s"),
+}  # fmt: skip
+_PACES = ("documents_per_s", "every_s", "clients")
+
+
+def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(key, sentence) of what does not go together in one role's table."""
+    does = table.get("does")
+    if does is None:
+        yield "does", 'a role says what it `does`: "write", "publish" or "job"'
+        return
+    for key in table:
+        if key not in ("does", "idle", *_OF.get(str(does), ())):
+            yield key, f"`{key}` is not for a role that does {does}"
+    if does == "write":
+        yield from _of_a_writer(table)
+    elif does == "publish" and "every_s" not in table:
+        yield "every_s", "a role that publishes says how often, with `every_s`"
+    elif does == "job":
+        if not table.get("job"):
+            yield "job", "a role that has a job done names it, with `job`"
+        if "after_s" not in table:
+            yield "after_s", "a job needs `after_s`: how long after the window began it is done"
+
+
+def _of_a_writer(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    paces = [key for key in _PACES if key in table]
+    if not paces:
+        wrong = "a writer needs a pace: `documents_per_s`, `every_s`, or `clients`, which send as"
+        yield "documents_per_s", f"{wrong} fast as the system accepts"
+    elif len(paces) > 1:
+        yield paces[1], f"`{paces[0]}` and `{paces[1]}` are two paces of one writer; keep one"
+    if "documents" in table and "share" in table:
+        yield "share", "`documents` and `share` both say how many are kept back; keep one"
+    given = [table[key] for key in ("insert", "update", "delete") if key in table]
+    if given and not any(given):
+        yield "insert", "`insert`, `update` and `delete` are all 0: nothing is written"
+    if "after_s" in table and "every_s" not in table:
+        yield "after_s", "`after_s` is when the first of those is sent that go by `every_s`"
+    if "clients" in table and "connections" in table:
+        yield "connections", "each of the `clients` has a connection; leave `connections` out"
+
+
+def resolve(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a role with the defaults of what it does put in."""
+    own = ("does", "idle", *_OF[str(table["does"])])
+    full = {k: v for k, v in defaults(ROLE_KEYS).items() if k in own} | dict(table)
+    if full["does"] == "write":
+        weights = ("insert", "update", "delete")
+        some = any(full[key] for key in weights)
+        full |= {key: float(full[key] or 0.0) for key in weights}
+        if not some:
+            full["insert"] = 1.0
+        if full["insert"] and full["documents"] is None and full["share"] is None:
+            full["share"] = KEPT_BACK_SHARE
+    return full
+
+
+def is_idle(table: Mapping[str, Any]) -> bool:
+    """Does a role, its defaults put in, do nothing?"""
+    return bool(table.get("idle")) or 0 in (table.get("documents_per_s"), table.get("clients"))

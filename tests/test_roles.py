@@ -1,0 +1,457 @@
+"""Roles beside the readers, held to hosts of known truth and to real engines.
+
+The null host finds a written document a known time after its write was answered, and can lose one,
+find it under another's id, or find it late: what is injected must be found, and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from searchbench.analysis.judge import judge
+from searchbench.analysis.judgement import Judgement, TrialResult
+from searchbench.analysis.roles import truth
+from searchbench.analysis.roles.accepted import Written, written
+from searchbench.analysis.roles.model import Visible
+from searchbench.analysis.roles.visible import Seen, seen, visible
+from searchbench.engines.groonga import Groonga
+from searchbench.engines.job import Work
+from searchbench.engines.lucene import Lucene
+from searchbench.engines.mariadb import MariaDB
+from searchbench.engines.opensearch import OpenSearch
+from searchbench.lab.get.install import missing
+from searchbench.measure.run import run as measure
+from searchbench.record import Record, Trial
+from searchbench.record.roles import RoleRun
+from searchbench.report.write import write_report
+
+pytestmark = pytest.mark.slow
+
+PUBLISH_S = 0.15
+NULL = """
+question = "Is what is measured of roles true?"
+replicates = 1
+[control]
+aa = false
+[corpus]
+family = "generated"
+documents = 1500
+[queries]
+distinct = 20
+[systems.true]
+engine = "null"
+publish_ms = 150
+[systems.losing]
+engine = "null"
+publish_ms = 150
+lose_every = 25
+[systems.swapping]
+engine = "null"
+publish_ms = 150
+swap_every = 7
+[systems.late]
+engine = "null"
+publish_ms = 150
+late_every = 4
+late_ms = 400
+[roles.writer]
+does = "write"
+documents = 700
+documents_per_s = 150
+marker_every_s = 0.05
+ask_every_ms = 5
+[load]
+clients = 1
+seconds = 3
+warmup_s = 0.5
+"""
+CHANGES = """
+question = "What do changes take from readers?"
+replicates = 2
+[control]
+aa = false
+[corpus]
+family = "generated"
+documents = 2000
+[queries]
+distinct = 40
+[systems.groonga]
+[roles.writer]
+does = "write"
+share = 0.2
+insert = 2
+update = 1
+delete = 1
+batch = 3
+connections = 2
+marker_every_s = 0.2
+[load]
+clients = 1
+seconds = 3
+warmup_s = 0.5
+[factors]
+"roles.writer.documents_per_s" = [0, 60]
+"""
+
+
+def run(text: str, folder: Path) -> Record:
+    path = folder / "study.toml"
+    path.write_text(text)
+    return measure(path, folder / "record", work=folder / "work")
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: Any) -> Record:
+    """One trial on each null host: one that is right, and three that are not."""
+    return run(NULL, tmp_path_factory.mktemp("null"))
+
+
+def by_system(record: Record) -> dict[str, Trial]:
+    return {trial.system: trial for trial in record.trials}
+
+
+def judged_by_system(judged: Judgement) -> dict[str, TrialResult]:
+    return {t.system: t.trials[0] for t in judged.treatments}
+
+
+def wrong(result: TrialResult) -> set[str]:
+    """The kinds of findings about its roles for which the trial is not believed.
+
+    What else runs on the machine may have made the readers' loop late; that is no fault of theirs.
+    """
+    others = {"generator lag", "foreign CPU", "Little's law", "client starved"}
+    return {f.kind for f in result.findings if f.severity == "invalid"} - others
+
+
+def of_markers(record: Record, system: str) -> Visible:
+    """Commit to visible on one system, whatever else is to be said of its trial."""
+    found = visible([seen_by(record, by_system(record)[system])], 0.0, None)
+    assert found is not None
+    return found
+
+
+def seen_by(record: Record, trial: Trial) -> list[Seen]:
+    writer, watcher = trial.beside
+    return seen(record, trial, watcher, written(record, trial, writer))
+
+
+def test_all_roles_have_one_clock_and_files_of_their_own(known: Record) -> None:
+    trial = by_system(known)["true"]
+    assert trial.reason == ""
+    assert trial.roles == ["readers", "writer", "writer-watcher"]
+    writer, watcher = trial.beside
+    assert trial.drive is not None
+    assert writer.drive is not None
+    assert watcher.drive is not None
+    assert writer.drive.started_unix_ns == watcher.drive.started_unix_ns
+    assert writer.drive.started_unix_ns == trial.drive.started_unix_ns
+    assert set(known.samples(trial.trial)["role"].to_pylist()) == {0}
+    samples = known.of_role(trial.trial, "writer")
+    assert set(samples["role"].to_pylist()) == {1}
+    assert samples.num_rows == writer.planned == known.writes(trial.trial, "writer").num_rows
+    assert samples["query"].to_pylist() == list(range(writer.planned))
+    due = np.diff(samples["due"].to_numpy())
+    assert set(due.tolist()) <= {6_666_666, 6_666_667}
+
+
+@pytest.mark.timed
+def test_commit_to_visible_is_right_to_within_what_asking_leaves_open(known: Record) -> None:
+    trial = by_system(known)["true"]
+    markers = seen_by(known, trial)
+    assert len(markers) > 40
+    found = [one for one in markers if math.isfinite(one.latest_s)]
+    # The host counts from when it had read the write; a machine that is busy may be told of the
+    # answer later than it was given, and be late to ask, so each marker is known less well there.
+    assert all(one.earliest_s <= PUBLISH_S + 0.001 for one in found)
+    assert np.median([one.latest_s for one in found]) >= PUBLISH_S - 0.001
+    half = of_markers(known, "true").quantiles["p50"]
+    assert half.interval is not None
+    assert half.interval.low <= PUBLISH_S <= half.interval.high
+
+
+def test_nothing_is_wrong_where_nothing_was_injected(known: Record) -> None:
+    trial = by_system(known)["true"]
+    assert not wrong(judged_by_system(judge(known))["true"])
+    applied = trial.beside[0].applied
+    assert applied is not None
+    assert (applied.before, applied.after) == (800, 800 + trial.beside[0].planned)
+    assert len(applied.drawn) > 50
+    assert all(drawn.found == [drawn.id] for drawn in applied.drawn)
+
+
+def test_a_lost_write_is_found_by_the_count_and_by_asking_for_it(known: Record) -> None:
+    result = judged_by_system(judge(known))["losing"]
+    assert result.status == "invalid"
+    assert wrong(result) == {"writes lost", "a write is missing"}
+    (lost,) = (f for f in result.findings if f.kind == "writes lost")
+    assert "800 before + 525 inserted − 0 deleted = 1,325" in lost.number
+
+
+def test_a_wrong_row_is_found_by_the_word_of_another(known: Record) -> None:
+    assert wrong(judged_by_system(judge(known))["swapping"]) == {"a wrong row"}
+
+
+def test_a_late_publish_is_in_the_quantiles_and_no_fault(known: Record) -> None:
+    judged = judge(known)
+    assert not wrong(judged_by_system(judged)["late"])
+    found = of_markers(known, "late")
+    tail = found.quantiles["p90"]
+    assert tail.value > PUBLISH_S + 0.3
+    assert found.quantiles["p50"].value < PUBLISH_S + 0.3
+    late = [s for s in seen_by(known, by_system(known)["late"]) if s.earliest_s > PUBLISH_S + 0.3]
+    assert 0.1 < len(late) / len(seen_by(known, by_system(known)["late"])) < 0.45
+
+
+def test_markers_that_were_looked_for_too_short_do_not_make_it_look_fast() -> None:
+    """Slow ones that are written near the end cannot be seen; so fast ones do not count there."""
+    quick = [Seen(f"q{i}", 0.1, 0.11, 10.0 - i / 10) for i in range(100)]
+    slow = [Seen(f"s{i}", 4.0, 4.01, 10.0 - i / 10) for i in range(60)]
+    unseen = [Seen(f"u{i}", 4.0 - i / 10, math.inf, 4.0 - i / 10) for i in range(1, 40)]
+    found = visible([[*quick, *slow, *unseen]], 50.0, 0.001)
+    assert found is not None
+    assert found.unseen == 0
+    assert found.markers == 60 + sum(one.looked_s >= 4.01 for one in quick)
+    never = visible([[Seen(f"n{i}", 3.0, math.inf, 3.0) for i in range(20)]], 50.0, 0.001)
+    assert never is not None
+    assert never.unseen == 20
+    assert math.isinf(never.quantiles["p50"].value)
+
+
+def test_inserts_updates_and_deletes_of_a_real_engine_add_up_and_spoil_no_shared_index(
+    tmp_path: Path,
+) -> None:
+    if lacking := missing(Groonga()):
+        pytest.skip(f"no groonga here: {lacking}")
+    record = run(CHANGES, tmp_path)
+    assert [trial.reason for trial in record.trials] == [""] * 4
+    written_in = [trial for trial in record.trials if not trial.beside[0].idle]
+    for trial in written_in:
+        applied, kinds = trial.beside[0].applied, record.writes(trial.trial, "writer")["kind"]
+        assert applied is not None
+        assert applied.before == 1600
+        inserted, updated, deleted = (
+            3 * kinds.to_pylist().count(kind) for kind in ("insert", "update", "delete")
+        )
+        assert min(updated, deleted) > 30
+        assert applied.after == 1600 + inserted - deleted
+        assert {drawn.kind for drawn in applied.drawn} == {"insert", "update"}
+        assert all(drawn.found == [drawn.id] for drawn in applied.drawn)
+        assert applied.gone == []
+        assert applied.looked > 0
+        phases = set(record.replies(trial.trial)["phase"].to_pylist())
+        assert phases == {"captured", "while_written", "after"}
+    for trial in record.trials:  # all begin with the same documents, whoever came before
+        assert trial.facts.documents == 1600
+    judged = judge(record)
+    assert all(not wrong(t) for treatment in judged.treatments for t in treatment.trials)
+    assert judged.roles is not None
+    (beside,) = judged.roles.beside
+    assert beside.idle_label == "documents_per_s=0"
+    assert beside.ratios["throughput"].interval is not None
+    write_report(record, judged, record.path / "report")
+    text = (record.path / "report" / "report.html").read_text()
+    for said in ("Beside the readers", "From commit to visible", "What was written"):
+        assert said in text
+
+
+MERGED = """
+question = "What does a merge take from readers?"
+replicates = 1
+[control]
+aa = false
+[corpus]
+family = "generated"
+documents = 3000
+[queries]
+distinct = 20
+[ingest]
+batch = 300
+[systems.lucene]
+segments = "as-is"
+heap_mb = 128
+[systems.sqlite]
+[roles.writer]
+does = "write"
+documents = 300
+documents_per_s = 50
+marker_every_s = 0.1
+[roles.publisher]
+does = "publish"
+every_s = 0.5
+[roles.merge]
+does = "job"
+job = "merge"
+after_s = 1
+[load]
+clients = 1
+seconds = 3
+warmup_s = 0.5
+[factors]
+"roles.merge.idle" = [false, true]
+"""
+DUMPED = """
+question = "What does a dump take from readers?"
+replicates = 1
+[control]
+aa = false
+[corpus]
+family = "generated"
+documents = 500
+[queries]
+distinct = 10
+[systems.mariadb]
+[roles.backup]
+does = "job"
+job = "dump"
+after_s = 0.5
+[load]
+clients = 1
+seconds = 3
+warmup_s = 0.5
+"""
+
+
+def test_what_is_published_and_merged_is_drawn_where_it_happened(tmp_path: Path) -> None:
+    if lacking := missing(Lucene()):
+        pytest.skip(f"no lucene here: {lacking}")
+    record = run(MERGED, tmp_path)
+    assert [trial.reason for trial in record.trials] == [""] * 3
+    (left_out,) = record.plan.excluded
+    assert "sqlite has no job" in left_out.reason
+    judged = judge(record)
+    assert judged.roles is not None
+    for trial in record.trials:
+        writer, _, publisher, merge = trial.beside
+        assert trial.roles[1:] == [each.name for each in trial.beside]
+        assert [each.number for each in trial.beside] == [1, 2, 3, 4]
+        assert publisher.planned == 6
+        assert publisher.publishing is not None
+        assert publisher.publishing.how == "commit"
+        assert writer.applied is not None
+        assert writer.applied.after == 2700 + writer.planned
+        events = judged.roles.over_time[trial.treatment].events
+        names = [event.name for event in events]
+        assert names.count("commit") == 6
+        assert names.count("merge") == (not merge.idle)
+        for event in events:
+            if event.name == "merge":
+                assert 1.5 <= event.start_s <= event.end_s
+    visible = [r.visible for r in judged.roles.results if r.does == "write"]
+    assert all(found is not None and found.markers > 10 for found in visible)
+    assert all(0.0 < found.quantiles["p50"].value < 1.0 for found in visible if found)
+
+
+def test_a_program_of_the_engine_is_a_job_beside_the_readers(tmp_path: Path) -> None:
+    if lacking := missing(MariaDB()):
+        pytest.skip(f"no mariadb here: {lacking}")
+    record = run(DUMPED, tmp_path)
+    (trial,) = record.trials
+    assert trial.reason == ""
+    (backup,) = trial.beside
+    assert backup.failed == ""
+    assert backup.start is not None
+    assert backup.end is not None
+    assert 1e9 <= backup.start < backup.end
+    judged = judge(record)
+    assert judged.roles is not None
+    (result,) = judged.roles.results
+    assert result.figures["times"].value == 1
+
+
+def test_a_role_that_cannot_go_on_makes_its_trial_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its dump fails: there is no such program."""
+    if lacking := missing(MariaDB()):
+        pytest.skip(f"no mariadb here: {lacking}")
+    real = MariaDB.work
+
+    def broken(self: MariaDB, job: str, *rest: Any) -> Work:
+        work = real(self, job, *rest)
+        return replace(work, commands=(("false", *work.commands[0][1:]),))
+
+    monkeypatch.setattr(MariaDB, "work", broken)
+    judged = judge(run(DUMPED, tmp_path))
+    result = judged.treatments[0].trials[0]
+    assert wrong(result) == {"a role ended"}
+    assert "false" in result.reason
+    assert "exit code 1" in result.reason
+
+
+def test_a_writer_whose_last_requests_are_not_answered_has_died() -> None:
+    run = RoleRun(name="writer", number=1, does="write", keys={}, planned=40)
+    n = 40
+    steps = np.arange(n, dtype=np.int64) * 10**8
+    fatal = np.arange(n) >= 25
+    none = np.array([None] * n, dtype=object)
+    made = Written(
+        np.arange(n), steps, steps, steps, np.where(fatal, -1, steps), ~fatal, fatal, fatal,
+        np.ones(n, np.int64), (~fatal).astype(np.int64), np.array(["insert"] * n, dtype=object),
+        none, none,
+    )  # fmt: skip
+    ((kind, severity, number, *_),) = truth.died(run, made)
+    assert (kind, severity) == ("the writer died", "invalid")
+    assert "its last 15 of 40 requests" in number
+    assert "from 2.5 s on" in number
+    alive = replace(made, fatal=np.zeros(n, np.bool_))
+    assert list(truth.died(run, alive)) == []
+
+
+REFRESHED = """
+question = "What do changes and refreshes take from readers?"
+replicates = 1
+[control]
+aa = false
+[corpus]
+family = "generated"
+documents = 1000
+[queries]
+distinct = 10
+[systems.opensearch]
+segments = "as-is"
+[roles.writer]
+does = "write"
+documents = 200
+insert = 2
+update = 1
+delete = 1
+batch = 5
+documents_per_s = 50
+marker_every_s = 0.1
+[roles.publisher]
+does = "publish"
+every_s = 1
+[load]
+clients = 1
+seconds = 6
+warmup_s = 1
+"""
+
+
+def test_a_system_that_must_refresh_shows_changes_after_its_refreshes(tmp_path: Path) -> None:
+    if lacking := missing(OpenSearch()):
+        pytest.skip(f"no opensearch here: {lacking}")
+    record = run(REFRESHED, tmp_path)
+    (trial,) = record.trials
+    assert trial.reason == ""
+    judged = judge(record)
+    assert not wrong(judged.treatments[0].trials[0])
+    assert judged.roles is not None
+    writer, publisher = judged.roles.results
+    assert writer.how == "refresh"
+    assert "nothing is ever visible" in writer.unasked
+    assert publisher.figures["times"].value >= 3
+    found = writer.visible
+    assert found is not None
+    # Between two refreshes, of which the next is a second away at most, if the machine keeps up.
+    assert 0.1 < found.quantiles["p50"].value < 3.0
+    kinds = record.writes(trial.trial, "writer")["kind"].to_pylist()
+    applied = trial.beside[0].applied
+    assert applied is not None
+    assert applied.after == 800 + 5 * (kinds.count("insert") - kinds.count("delete"))

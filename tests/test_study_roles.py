@@ -1,0 +1,158 @@
+"""The roles of a study: their keys, what varies, what is left out, every mistake in its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchbench.errors import StudyError
+from searchbench.study import Study
+from searchbench.study.plan import Plan
+from searchbench.study.planner import make_plan
+from searchbench.study.quick import read_quick
+from searchbench.study.read import parse_study
+
+HEAD = """\
+question = "?"
+[corpus]
+family = "generated"
+documents = 1000
+[queries]
+distinct = 5
+[load]
+clients = 1
+warmup_s = 1
+seconds = 5
+"""
+WRITER = '[roles.writer]\ndoes = "write"\ndocuments_per_s = 10\n'
+
+
+def read(rest: str, head: str = HEAD) -> Study:
+    return parse_study(head + rest, "study.toml", Path())
+
+
+def wrong(rest: str, head: str = HEAD) -> list[str]:
+    with pytest.raises(StudyError) as found:
+        read(rest, head)
+    return [str(complaint).removeprefix("study.toml:") for complaint in found.value.complaints]
+
+
+def plan_of(rest: str) -> Plan:
+    return make_plan(read(rest))
+
+
+def writers(plan: Plan) -> list[dict[str, Any]]:
+    return [t.roles["writer"] for t in plan.treatments]
+
+
+def test_a_writer_inserts_a_tenth_of_the_corpus_unless_it_says_otherwise() -> None:
+    (table,) = writers(plan_of("[systems.groonga]\n" + WRITER))
+    assert (table["insert"], table["update"], table["delete"]) == (1.0, 0.0, 0.0)
+    assert table["share"] == 0.1
+    (table,) = writers(plan_of("[systems.groonga]\n" + WRITER + "update = 3\n"))
+    assert (table["insert"], table["update"], table["share"]) == (0.0, 3.0, None)
+
+
+def test_a_rate_is_a_factor_like_any_other_and_nought_is_a_level() -> None:
+    varied = '[factors]\n"roles.writer.documents_per_s" = [0, 10, 100]\n'
+    plan = plan_of('[systems.groonga]\n[roles.writer]\ndoes = "write"\n' + varied)
+    assert [t.label for t in plan.treatments] == [f"documents_per_s={n}" for n in (0, 10, 100)]
+    assert [table["documents_per_s"] for table in writers(plan)] == [0, 10, 100]
+    assert "roles" not in plan_of("[systems.groonga]\n").treatments[0].settings
+
+
+def test_a_job_that_one_system_has_is_left_out_of_the_others() -> None:
+    job = '[roles.merge]\ndoes = "job"\njob = "merge"\nafter_s = 1\n'
+    varied = '[factors]\n"roles.merge.idle" = [true, false]\n'
+    plan = plan_of("[systems.lucene]\n[systems.groonga]\n" + job + varied)
+    assert [t.label for t in plan.treatments] == [
+        "lucene idle=true", "lucene idle=false", "groonga idle=true",
+    ]  # fmt: skip
+    (left_out,) = plan.excluded
+    assert left_out.reason == ('groonga has no job "merge" that can be done while it is asked')
+
+
+def test_levers_without_which_a_document_is_not_found_leave_the_crossing_out() -> None:
+    varied = '[factors]\n"systems.tantivy.keys" = [false, true]\n'
+    plan = plan_of("[systems.tantivy]\n" + WRITER + "delete = 1\n" + varied)
+    assert [t.parameters["keys"] for t in plan.treatments] == [True]
+    assert "say keys = true" in plan.excluded[0].reason
+    assert len(plan_of("[systems.tantivy]\n" + WRITER).treatments) == 1
+    with pytest.raises(StudyError) as found:
+        plan_of("[systems.sphinx]\n" + WRITER)
+    assert 'say index = "realtime"' in str(found.value)
+
+
+def test_every_mistake_is_named_in_its_place() -> None:
+    groonga = "[systems.groonga]\n"
+    assert wrong(groonga + "[roles]\n") == ["12:2: [roles] names no role (as in [roles.writer])"]
+    assert wrong(groonga + '[roles.readers]\ndoes = "write"\nclients = 1\n') == [
+        '12:8: a role cannot be called "readers" ([queries] and [load] are the readers)'
+    ]
+    assert wrong(groonga + "[roles.w]\nbatch = 2\n") == [
+        '12:8: a role says what it `does`: "write", "publish" or "job"'
+    ]
+    (pace,) = wrong(groonga + '[roles.w]\ndoes = "write"\n')
+    assert pace.startswith("12:8: a writer needs a pace: `documents_per_s`, `every_s`, or")
+    assert wrong(groonga + WRITER + "clients = 2\n") == [
+        "15:11: `documents_per_s` and `clients` are two paces of one writer; keep one"
+    ]
+    assert wrong(groonga + WRITER + "insert = 0\n") == [
+        "15:10: `insert`, `update` and `delete` are all 0: nothing is written"
+    ]
+    assert wrong(groonga + WRITER + 'job = "merge"\n') == [
+        "15:7: `job` is not for a role that does write"
+    ]
+    assert wrong(groonga + WRITER + WRITER.replace("writer", "other")) == [
+        "15:8: writer writes already; a trial has one writer (several connections: `clients` or "
+        "`connections`)"
+    ]
+    assert wrong(groonga + WRITER + '[factors]\n"roles.writer.does" = ["write"]\n') == [
+        "16:1: `roles.writer.does`: `does` of a role cannot be a factor (did you mean `documents`?)"
+    ]
+    (unknown,) = wrong(groonga + '[roles.m]\ndoes = "job"\njob = "merge"\nafter_s = 1\n')
+    assert unknown == '12:8: groonga has no job "merge" that can be done while it is asked'
+
+
+def test_an_engine_that_has_not_declared_it_is_refused_with_those_that_have() -> None:
+    (found,) = wrong("[systems.sensei]\n" + WRITER)
+    assert found.startswith(
+        "12:8: sensei has not declared how documents are changed while it is asked; engines that "
+        "have: tantivy, sqlite, lucene"
+    )
+    (found,) = wrong('[systems.groonga]\nattach = "127.0.0.1:10041"\n' + WRITER)
+    assert found == (
+        "13:8: groonga runs already, and roles change what they work on: they are for systems "
+        "that are started"
+    )
+
+
+def test_what_does_not_go_with_roles_is_named() -> None:
+    groonga = "[systems.groonga]\n" + WRITER
+    steady = HEAD.replace("warmup_s = 1\n", "")
+    assert wrong(groonga, steady) == [
+        "7:2: with roles the window must be known beforehand: give `warmup_s`"
+    ]
+    swept = HEAD.replace("clients = 1", "clients = [1, 2]")
+    (found,) = wrong(groonga, swept)
+    assert found.startswith("12:2: roles are for trials, and this is a sweep or a search")
+    counted = HEAD.replace("seconds = 5", "requests = 50").replace("warmup_s", "warmup_requests")
+    assert any("`warmup_s`" in each for each in wrong(groonga, counted))
+
+
+@pytest.mark.parametrize("cold", ["trial", "each query"])
+def test_a_cold_system_has_no_roles(cold: str) -> None:
+    place = f'[places.cold]\ncold = "{cold}"\n'
+    with pytest.raises(StudyError) as found:
+        plan_of("[systems.groonga]\n" + place + WRITER)
+    assert "cold" in str(found.value)
+
+
+def test_a_first_look_does_what_is_done_at_a_time_within_its_window(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    job = '[roles.merge]\ndoes = "job"\njob = "merge"\nafter_s = 20\n'
+    path.write_text(HEAD.replace("seconds = 5", "seconds = 60") + "[systems.lucene]\n" + job)
+    quick = read_quick(path)
+    assert quick.roles["merge"]["after_s"] < quick.load["seconds"]
