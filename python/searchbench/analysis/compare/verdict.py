@@ -1,4 +1,7 @@
-"""The answer in one paragraph and in a short table: what was found, how sure, what is not known."""
+"""The answer in one paragraph and in a short table: what was found, how sure, what is not known.
+
+Longer than most files, because sentences that stand side by side are written side by side.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The sentences of a sweep's verdict, one function for each kind of load."""
+"""The sentences of a sweep's verdict, one function for each kind of load.
+
+Longer than most files, because sentences that stand side by side are written side by side.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""MariaDB's full-text search, in InnoDB, Aria or MyISAM, over the MySQL protocol."""
+"""MariaDB's full-text search, in InnoDB, Aria or MyISAM, over the MySQL protocol.
+
+Longer than most files, because it is the whole of the engine's seam.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""PostgreSQL's own full-text search (tsvector, GIN), over its simple query protocol."""
+"""PostgreSQL's own full-text search (tsvector, GIN), over its simple query protocol.
+
+Longer than most files, because it is the whole of the engine's seam.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ as a person declares them; that is ``columns = "plain"``, and the module of that
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import orjson
 
@@ -108,6 +108,11 @@ def schema_xml(schema: Schema, ranges: bool) -> str:
     if not facets:  # without any, Sensei does not make its own of the documents' numbers
         columns.append('<column name="empty" type="string" />')
         facets.append('<facet name="empty" type="simple" />')
+    return xml(columns, facets)
+
+
+def xml(columns: Sequence[str], facets: Sequence[str]) -> str:
+    """The schema of these columns and facets, each an element."""
     inner = "\n    ".join(columns)
     outer = "\n    ".join(facets)
     return (

@@ -13,6 +13,7 @@ from xml.sax.saxutils import quoteattr
 import orjson
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
+from searchbench.engines.sensei.columns import xml
 
 _STRING = 'type="string"'
 _COLUMNS = {
@@ -42,13 +43,7 @@ def schema_xml(schema: Schema) -> str:
         columns.append(f"<column name={name} {_COLUMNS[field.type]} />")
         if (kind := _FACETS.get(field.type)) is not None:
             facets.append(f'<facet name={name} type="{kind}" />')
-    inner, outer = "\n    ".join(columns), "\n    ".join(facets)
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n<schema>\n'
-        '  <table uid="uid" src-data-store="lucene" src-data-field="src_data"'
-        f' compress-src-data="false">\n    {inner}\n  </table>\n'
-        f"  <facets>\n    {outer}\n  </facets>\n</schema>\n"
-    )
+    return xml(columns, facets)
 
 
 def events(documents: Iterable[Document], start: int, schema: Schema) -> bytes:

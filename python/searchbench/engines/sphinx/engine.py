@@ -3,6 +3,8 @@
 A question is several statements in one packet. The counts come first, then the hits, then SHOW
 META, which tells how many documents match and what the server warns of: a part that did not answer
 is no error to it, only fewer hits.
+
+Longer than most files, because it is the whole of two engines' seam.
 """
 
 from __future__ import annotations
