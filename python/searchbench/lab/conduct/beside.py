@@ -1,14 +1,15 @@
 """The roles beside the readers: made ready, driven on the readers' clock, and counted afterwards.
 
 A trial that has roles is driven on an index of its own, a copy of the one that all share, also
-where they are idle: what is compared differs in nothing but them.
+where they are idle: what is compared differs in nothing but them. Longer than most files: what a
+role sends, and what became of it, are read side by side.
 """
 
 from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,6 +45,7 @@ _T = TypeVar("_T")
 _TIMEOUT_S = 60.0
 _JOB_TIMEOUT_S = 3600.0
 _MOST_DRAWN = 100  # documents that are asked for once all is over
+_PATIENCE_S, _AGAIN_S = 10.0, 0.1  # for those of them that are not found at once
 WHILE_WRITTEN, AFTER = "while_written", "after"
 """Phases of replies: kept while documents changed, and asked alone once all was over."""
 
@@ -139,7 +141,7 @@ def count(run: Run) -> None:
     gone, looked = _still_there(run, beside, replies)
     writer.applied = msgspec.structs.replace(
         writer.applied or Applied(), before=before, after=facts.documents,
-        drawn=[*_asked_for(session, beside)], gone=gone, looked=looked,
+        drawn=_asked_for(session, beside), gone=gone, looked=looked,
     )  # fmt: skip
 
 
@@ -351,27 +353,39 @@ def _trouble(engine: Engine, reply: bytes) -> str | None:
         return f"the reply cannot be read: {error}"
 
 
-def _asked_for(session: Session, beside: Beside) -> Iterator[Drawn]:
-    """Documents that were written, asked for by the word that each alone has."""
-    made, running = beside.changes, session.there()
+def _asked_for(session: Session, beside: Beside) -> list[Drawn]:
+    """Documents that were written, asked for by the word that each alone has.
+
+    What is not found is asked for again for some seconds: where nobody can publish, a write may
+    need a while by itself.
+    """
+    made = beside.changes
     assert made is not None
     well = _acknowledged(beside)
     words = [word for word in made.words if word.request in well]
     words = words[:: max(1, -(-len(words) // _MOST_DRAWN))]
-    engine, schema = running.engine, running.schema
-    for word in words:
-        found: list[str] = []
-        why = ""
-        try:
-            hits = engine.decode(
-                running.ask(engine.compile(drawn.lookup(word.word, made.text), schema,
-                                           running.params))
-            )  # fmt: skip
-            found, why = [h.id for h in hits.hits], hits.error or ""
-        except (SearchbenchError, ValueError, KeyError) as error:
-            why = str(error)
-        yield Drawn(word=word.word, id=word.id, kind=word.kind, request=word.request, found=found,
-                    error=why)  # fmt: skip
+    found: dict[str, Drawn] = {}
+    until = time.monotonic() + _PATIENCE_S
+    while missing := [w for w in words if w.word not in found or not found[w.word].found]:
+        if found and time.monotonic() > until:
+            break
+        found |= {word.word: _looked_up(session, made.text, word) for word in missing}
+        time.sleep(_AGAIN_S)
+    return [found[word.word] for word in words]
+
+
+def _looked_up(session: Session, text: str, word: drawn.Word) -> Drawn:
+    running = session.there()
+    engine, query = running.engine, drawn.lookup(word.word, text)
+    ids: list[str] = []
+    try:
+        reply = running.ask(engine.compile(query, running.schema, running.params))
+        hits = engine.decode(reply)
+        ids, why = [h.id for h in hits.hits], hits.error or ""
+    except (SearchbenchError, ValueError, KeyError) as error:
+        why = str(error)
+    return Drawn(word=word.word, id=word.id, kind=word.kind, request=word.request, found=ids,
+                 error=why)  # fmt: skip
 
 
 def _acknowledged(beside: Beside) -> set[int]:
