@@ -45,7 +45,7 @@ def test_one_bad_value_is_named_with_its_column_and_line(tmp_path: Path) -> None
     first, *rest = said(corpus).splitlines()
     assert first == (
         f"{tmp_path}/d.csv:57: 'n/a' makes `price` a column of type keyword, while 199 of its "
-        "first 200 values are numbers. Mend it, or declare the type of `price`."
+        "first 200 values are numbers. Correct it, or declare the type of `price`."
     )
     assert rest[0].startswith("A missing value is an empty cell")
     assert rest[1:] == [

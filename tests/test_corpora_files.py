@@ -289,7 +289,7 @@ def test_columns_and_fields_that_do_not_meet_are_reported(tmp_path: Path) -> Non
         (["products.csv", "other.csv"], {}, r"other\.csv:1: its columns"),
         (["products.csv", "d.jsonl"], {}, "have several"),
         ("products.dat", {}, "cannot be told from its name"),
-        ("twice.csv", {}, "the column 'a' is there 2 times"),
+        ("twice.csv", {}, "the column 'a' occurs 2 times"),
         ("nothing.csv", {}, "a header with the names"),
         ("d.parquet.gz", {}, "unpack the file"),
     ],

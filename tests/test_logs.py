@@ -115,7 +115,7 @@ def test_days_added_one_by_one_are_the_answer_of_all_at_once(tmp_path: Path) -> 
 
 
 def test_a_record_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="no record of a log"):
+    with pytest.raises(RecordError, match="is not a record of a log"):
         records.open_log(tmp_path)
     (tmp_path / "other").write_text("")
     with pytest.raises(RecordError, match="not empty"):

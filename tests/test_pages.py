@@ -41,6 +41,7 @@ def blocks(page: str, language: str) -> list[str]:
 def commands(page: str, verb: str) -> list[list[str]]:
     """The arguments of each ``searchbench VERB ..`` of a page, without comments."""
     text = (ROOT / page).read_text(encoding="utf-8")
+    text = text.replace("\\\n", " ")
     found = re.findall(rf"^(?:    )?searchbench ({verb} .*)$", text, re.MULTILINE)
     return [shlex.split(line, comments=True) for line in found]
 

@@ -116,7 +116,7 @@ def test_standard_input_and_packed_files_are_read_and_formats_may_be_mixed(folde
 
 
 def test_the_table_of_formats_is_that_of_the_program() -> None:
-    table = rows(section(PAGE, "What it can read, and what each log can say"))
+    table = rows(section(PAGE, "Which formats it reads, and what each can tell"))
     assert sorted(name for row in table for name in code(row[0])) == sorted(_core.LOG_FORMATS)
 
 
@@ -126,7 +126,7 @@ def test_the_options_of_the_table_and_the_columns_of_the_text_are_taken(folder: 
         argv = ["logs", "sphinx/query.log", flag, *([value.lower()] if value else [])]
         assert app(argv) == 0, argv
     text = section(PAGE, "Logs with fields of their own")
-    roles = code(re.search(r"A column can be (.*?)\.", text, re.DOTALL)[1])  # type: ignore[index]
+    roles = code(re.search(r"A field can be read as (.*?)\.", text, re.DOTALL)[1])  # type: ignore[index]
     assert len(roles) == 10
     (folder / "a.jsonl").write_text('{"took": 3, "query": "red", "x": "7"}\n' * 5)
     for role in roles:
@@ -136,7 +136,7 @@ def test_the_options_of_the_table_and_the_columns_of_the_text_are_taken(folder: 
 
 
 def test_units_and_zones_are_as_the_page_has_them(folder: Path) -> None:
-    text = section(PAGE, "What it can read, and what each log can say")
+    text = section(PAGE, "Which formats it reads, and what each can tell")
     units = [each.split()[1] for each in code(text) if each.startswith("--unit ")]
     assert units == ["ms", "s"]
     for unit in units:

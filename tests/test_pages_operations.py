@@ -34,9 +34,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if lacking := missing(MariaDB()):
         pytest.skip(f"no mariadb here: {lacking}")
     monkeypatch.chdir(tmp_path)
-    names = re.search(r"`(\w+\.sql)` is one method, `(\w+\.sql)` another", text_of(PAGE))
-    assert names
-    for name, statements in zip(names.groups(), blocks(PAGE, "sql"), strict=True):
+    names = re.findall(r"^`(\w+\.sql)` is (?:one method|another):$", text_of(PAGE), re.MULTILINE)
+    for name, statements in zip(names, blocks(PAGE, "sql"), strict=True):
         (tmp_path / name).write_text(statements)
     (tmp_path / "study.toml").write_text(blocks(PAGE, "toml")[0])
     return tmp_path

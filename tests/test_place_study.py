@@ -356,7 +356,7 @@ def test_what_a_machine_lacks_is_named_before_the_first_minute(
     assert app(["check", str(path)]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "storage disk: ext4: only root may mount; run as root" in out
-    assert "place small: memory: control groups below" in out
+    assert "place small: memory: we may not make control groups below" in out
     with pytest.raises(Exception, match="place small: cpu_share: "):
         app(["run", str(path), "--record", str(home / "record")])
     assert not (home / "record").exists()

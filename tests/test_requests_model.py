@@ -38,7 +38,7 @@ def test_a_set_keeps_the_distinct_requests_and_the_log():
         ({"asks": (A, B, A)}, "the same request twice"),
         ({"times_s": np.array([0.0])}, "not one time for each"),
         ({"times_s": np.array([0.0, 2.0, 1.0])}, "back in time at request 3"),
-        ({"times_s": np.array([0.0, np.nan, 1.0])}, "no number"),
+        ({"times_s": np.array([0.0, np.nan, 1.0])}, "not a number"),
         ({"groups": (Group("g", 0.5, (0,)),)}, "sum to 0.5"),
         ({"groups": (Group("g", 1.0, ()),)}, "'g' of set has no requests"),
         ({"groups": (Group("g", 1.0, (3,)),)}, "names no request"),

@@ -112,7 +112,7 @@ def test_what_does_not_exist_names_the_nearest_at_the_option(study: Path) -> Non
     told = wrong(study, "load.secondz=3", "laod.seconds=3", "load.timeout_s=abc")
     assert "--set load.secondz=3: [load] has no key `secondz` (did you mean `seconds`?)" in told
     assert "--set laod.seconds=3: a study has no key `laod` (did you mean `load`?)" in told
-    assert "--set load.timeout_s=abc: `timeout_s` must be a number of at most 3600" in told
+    assert "--set load.timeout_s=abc: `timeout_s` must be a number above 0 and at most 3600" in told
     assert "did you mean `sqlite`?" in wrong(study, "systems.sqlit.parts=1")
     assert "say KEY=VALUE" in wrong(study, "load.seconds")
     assert "is not in a table" in wrong(study, "replicates.x=1")

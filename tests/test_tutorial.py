@@ -29,6 +29,8 @@ SHORTER = (
     (r"--duration=10\b", "--duration=0.3"),
     (r"--interval=1\b", "--interval=0"),
     (r"--effort 0\.4\b", "--effort 0.02 --idle block"),
+    # So short a search on a busy machine may find no rate that surely keeps a promise.
+    (r"(--record (?:capacity|promises))\n", r"\1 || [ $? = 3 ]\n"),
 )
 
 

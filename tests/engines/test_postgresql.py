@@ -97,7 +97,7 @@ def everywhere(word: str, *fields: str) -> Query:
         {"index": "none", "autovacuum": True, "fsync": False},
         {"gin_fastupdate": False, "index_first": True, "jit": True, "parallel_workers": 3},
         {"shared_buffers_mb": 3, "work_mem_mb": 1, "maintenance_mem_mb": 1, "max_connections": 9},
-        {"random_page_cost": 4.0, "analysis": "simple", "door": "insert"},
+        {"random_page_cost": 4.0, "analysis": "simple", "door": "insert", "keys": True},
     ],
     ids=str,
 )

@@ -82,6 +82,7 @@ SELECT current_setting('server_version') AS version,
   CASE words.attgenerated WHEN 's' THEN 'simple' WHEN '' THEN 'declared' END AS analysis,
   CASE WHEN words.attnum IS NOT NULL THEN coalesce(made.method, 'none') END AS index,
   CASE made.method WHEN 'gin' THEN coalesce(made.fastupdate, true) END AS gin_fastupdate,
+  CASE WHEN words.attnum IS NOT NULL THEN to_regclass('docs_id_idx') IS NOT NULL END AS keys,
   pg_relation_size(made.relation) AS words_bytes,
   pg_table_size(to_regclass('docs')) AS table_bytes,
   pg_total_relation_size(to_regclass('docs')) AS index_bytes

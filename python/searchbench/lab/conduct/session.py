@@ -337,7 +337,7 @@ class Session:
                     for name, made in own.items()
                 )
                 which = "the storage" if len(own) == 1 else "one of the storages"
-                return f"{which} {sizes} has too little room: {line}; give it more"
+                return f"{which} {sizes} has too little room: {line}; make it larger"
         return ""
 
     def there(self) -> Running:

@@ -1,0 +1,60 @@
+"""docs/ROLES.md is followed: its study is checked, and run on one of its systems, made shorter."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from pages import blocks, text_of
+from searchbench.cli import app
+from searchbench.engines.groonga import Groonga
+from searchbench.lab.get.install import missing
+from searchbench.record import open_record
+
+pytestmark = pytest.mark.slow
+PAGE = "docs/ROLES.md"
+# What is shorter than on the page, and nothing else.
+SHORTER = ["--set", "corpus.documents=4000", "--set", "load.seconds=4", "--set", "load.warmup_s=1",
+           "--set", "replicates=1", "--only", "system=groonga"]  # fmt: skip
+
+
+def test_the_study_of_the_page_is_checked_run_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if lacking := missing(Groonga()):
+        pytest.skip(f"no groonga here: {lacking}")
+    monkeypatch.chdir(tmp_path)
+    study, _ = blocks(PAGE, "toml")
+    Path("study.toml").write_text(study)
+    check, run = (
+        shlex.split(found)
+        for found in re.findall(
+            r"^`searchbench ((?:check|run) [^`]*)`", text_of(PAGE), re.MULTILINE
+        )
+    )
+    assert app(check) == 0
+    assert app([*run, *SHORTER, "--record", "record"]) in (0, 1)
+    assert "report.html" in capsys.readouterr().out
+    record = open_record(Path("record"))
+    assert {trial.system for trial in record.trials} == {"groonga"}
+    writers = [each for trial in record.trials for each in trial.beside]
+    assert {writer.idle for writer in writers} == {True, False}
+    (busy, *_) = [writer for writer in writers if not writer.idle]
+    assert busy.applied is not None
+    page = Path("record/report/report.html").read_text(encoding="utf-8")
+    for said in ("Commit to visible", "idle"):
+        assert said in page
+
+
+def test_publishers_and_jobs_of_the_page_belong_to_a_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study, more = blocks(PAGE, "toml")
+    systems = re.compile(r"\[systems\.groonga\].*?(?=\[roles)", re.DOTALL)
+    Path("study.toml").write_text(systems.sub("[systems.lucene]\nkeys = true\n\n", study) + more)
+    assert app(["check", "study.toml"]) == 0
+    assert app(["plan", "study.toml"]) == 0
