@@ -141,6 +141,6 @@ def test_units_and_zones_are_as_the_page_has_them(folder: Path) -> None:
     assert units == ["ms", "s"]
     for unit in units:
         assert app(["logs", str(LOGS / "apache-combined-d.log"), "--unit", unit]) == 0
-    with pytest.raises(QueryError, match="no unit of time"):
+    with pytest.raises(QueryError, match="not a unit of time"):
         app(["logs", str(LOGS / "apache-combined-d.log"), "--unit", "days"])
     assert "--zone" in text_of(PAGE)

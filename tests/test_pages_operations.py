@@ -86,7 +86,7 @@ def test_every_mistake_that_is_named_is_found(folder: Path) -> None:
 
 
 def test_every_place_and_every_mark_of_the_tables_is_understood(folder: Path) -> None:
-    listed = rows(section(PAGE, "1. A file with statements"))
+    listed = rows(section(PAGE, "1. Write each method as a file of SQL"))
     places = [found[0] for row in listed if (found := code(row[0])) and found[0][0] in "{["]
     marks = [mark for row in listed for mark in code(row[0]) if mark.startswith("@")]
     assert len(places) >= 4

@@ -461,7 +461,7 @@ def test_the_page_of_two_records_says_what_changed(
     for row in rows[1:]:
         assert 0.70 < float(row[3].split("×")[0]) < 0.80
         assert row[4].startswith("slower")
-        assert row[5].startswith("4 and 1")
+        assert row[5].startswith("4 and 3")
     assert "Document groups match" in browser.find_element("id", "answers").text, "without a click"
     script(browser, "for (const d of document.querySelectorAll('details')) d.open = true;")
     answers = browser.find_element("id", "answers").text
