@@ -110,3 +110,14 @@ def test_a_decline_of_steps_that_were_driven_once_is_said_of_these_drives_alone(
     assert "Each was driven once, so whether the load made that is not known." in once
     assert "With more clients it answers less: at 4 clients 0.8" in thrice
     assert "In these drives" not in thrice
+
+
+def test_a_server_that_hangs_with_more_clients_is_not_said_to_sustain_more() -> None:
+    own = swept({1: 1000, 2: 2000, 4: 1}, 0.005, np.random.default_rng(6))
+    few = replace(own[-1].steps[0].answered, value=1.5, interval=None, n=6)  # type: ignore[type-var]
+    own[-1] = replace(own[-1], steps=(replace(own[-1].steps[0], answered=few),))
+    said = " ".join(sentences("s", own))
+    assert "At 4 clients too few requests were answered to be compared (1.5 per second)." in said
+    assert "may sustain more" not in said
+    assert "nothing is known beyond 2 clients" in said
+    assert "may sustain more" in " ".join(sentences("s", own[:-1]))

@@ -97,9 +97,14 @@ def sentences(
         said += _no_more(found, own)
     if few and most not in few:
         counts = listed([counted(p.x) for p in few])
-        said.append(f"At {counts} too few requests were answered to be compared.")
+        rates = listed([digits(e.value) for p in few if (e := p.of("answered")) is not None])
+        said.append(
+            f"At {counts} too few requests were answered to be compared ({rates} per second)."
+        )
     if first is found.last:
-        more = ", so it may sustain more" if first.errors <= at.ERRORS else ""
+        # What answered next to nothing with more clients may not sustain more.
+        stuck = any(p.x > first.x for p in few)
+        more = ", so it may sustain more" if first.errors <= at.ERRORS and not stuck else ""
         said.append(
             f"That is the last usable step{more}: nothing is known beyond {counted(first.x)}."
         )
