@@ -30,8 +30,15 @@ _TABLES: Mapping[str, tuple[SpecKey, ...]] = {
     "ingest": PUT_IN_KEYS,
 }
 
-_ASKED = ("key", "answer")
-"""What makes an operation another question."""
+# Of tables [TABLE.NAME] what one is, and its keys that may vary. With another `key` or `answer` an
+# operation would be another question, and a role that does something else another role.
+_NAMED: Mapping[str, tuple[str, Mapping[str, SpecKey]]] = {
+    "operations": (
+        "an operation",
+        {key.name: key for key in OPERATION_KEYS if key.name not in ("key", "answer")},
+    ),
+    "roles": ("a role", {key.name: key for key in ROLE_KEYS if key.name != "does"}),
+}
 _PLACED = {key.name: key for key in SYSTEM_KEYS if key.name in ("place", "agents")}
 
 
@@ -69,10 +76,8 @@ class Names:
             return self._of_jobs(at, path, rest)
         if rest and table in PLACED_KEYS:
             return self._of_places(at, path, table, rest)
-        if rest and table == "operations":
-            return self._of_operations(at, path, rest)
-        if rest and table == "roles":
-            return self._of_roles(at, path, rest)
+        if rest and table in _NAMED:
+            return self._of_named(at, path, table, rest)
         self.source.at_key(
             at,
             f"`{path}` names nothing that can be a factor",
@@ -160,29 +165,14 @@ class Names:
                                nearest(lever, keys))  # fmt: skip
         return []
 
-    def _of_operations(self, at: Path, path: str, rest: str) -> list[Target]:
+    def _of_named(self, at: Path, path: str, table: str, rest: str) -> list[Target]:
         name, _, key = rest.rpartition(".")
-        there = self.source.table("operations")
-        keys = {each.name: each for each in OPERATION_KEYS if each.name not in _ASKED}
+        there, (one, keys) = self.source.table(table), _NAMED[table]
         if name not in there:
-            hint = nearest(name, there) if there else "this study has no [operations.NAME]"
-            self.source.at_key(at, f"`{path}`: there is no operation `{name}`", hint)
+            hint = nearest(name, there) if there else f"this study has no [{table}.NAME]"
+            self.source.at_key(at, f"`{path}`: there is no {one.split()[1]} `{name}`", hint)
         elif key not in keys:
-            self.source.at_key(at, f"`{path}`: `{key}` of an operation cannot be a factor",
-                               nearest(key, keys))  # fmt: skip
-        else:
-            return [Target(keys[key])]
-        return []
-
-    def _of_roles(self, at: Path, path: str, rest: str) -> list[Target]:
-        name, _, key = rest.rpartition(".")
-        there = self.source.table("roles")
-        keys = {each.name: each for each in ROLE_KEYS if each.name != "does"}
-        if name not in there:
-            hint = nearest(name, there) if there else "this study has no [roles.NAME]"
-            self.source.at_key(at, f"`{path}`: there is no role `{name}`", hint)
-        elif key not in keys:
-            self.source.at_key(at, f"`{path}`: `{key}` of a role cannot be a factor",
+            self.source.at_key(at, f"`{path}`: `{key}` of {one} cannot be a factor",
                                nearest(key, keys))  # fmt: skip
         else:
             return [Target(keys[key])]

@@ -86,6 +86,20 @@ class Line:
     dashed: bool = False
 
 
+def two_lines(found: Sequence[tuple[str, tuple[Curve, Curve]]]) -> list[Line]:
+    """For each label a solid and a dashed line of times in seconds, over seconds."""
+    return [
+        Line(
+            curve, name := f"{line(label)}, {curve.label}", colour,
+            tuple(f"{name}\n{numbers.digits(x)} s: {numbers.human(y, 's')}"
+                  for x, y in zip(curve.x, curve.y, strict=True)),
+            dashed,
+        )
+        for colour, (label, curves) in enumerate(found)
+        for curve, dashed in zip(curves, (False, True), strict=True)
+    ]  # fmt: skip
+
+
 def lines_from(
     curves: Sequence[Curve], labels: Sequence[str], x_name: Any, y_unit: str
 ) -> list[Line]:

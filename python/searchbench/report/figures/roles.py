@@ -15,11 +15,11 @@ from searchbench.report.figures.look import INK, SERIES, SOFT, Look
 from searchbench.report.figures.plots import (
     Axis,
     Chart,
-    Line,
     data,
     draw,
     six,
     time_axis,
+    two_lines,
     whiskered,
 )
 from searchbench.report.tables import numbers
@@ -33,15 +33,7 @@ def over_time(found: Sequence[tuple[str, OverTime]], look: Look) -> Chart:
     found = [(label, over) for label, over in found if len(over.tail.x) > 1]
     if not found:
         return None
-    lines = []
-    for colour, (label, over) in enumerate(found):
-        for curve, dashed in ((over.tail, False), (over.median, True)):
-            name = f"{line(label)}, {curve.label}"
-            tips = tuple(
-                f"{name}\n{numbers.digits(x)} s: {numbers.human(y, 's')}"
-                for x, y in zip(curve.x, curve.y, strict=True)
-            )
-            lines.append(Line(curve, name, colour, tips, dashed))
+    lines = two_lines([(label, (over.tail, over.median)) for label, over in found])
     end = max(over.window[1] for _, over in found)
     x = Axis("seconds since the start of the drive", (0, end))
     y = time_axis([v for each in lines for v in each.curve.y], "response")

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import altair as alt
 
 from searchbench.analysis.judgement import Shaped
-from searchbench.report.document.text import line
 from searchbench.report.figures.look import Look
-from searchbench.report.figures.plots import Axis, Chart, Line, draw, time_axis
+from searchbench.report.figures.plots import Axis, Chart, Line, draw, time_axis, two_lines
 from searchbench.report.tables import numbers
 
 _OFFERED_HEIGHT = 70
@@ -23,15 +22,7 @@ def over_time(found: Sequence[tuple[str, Shaped]], look: Look) -> Chart:
     found = [(label, shaped) for label, shaped in found if len(shaped.tail.x) > 1]
     if not found:
         return None
-    lines = []
-    for colour, (label, shaped) in enumerate(found):
-        for curve, dashed in ((shaped.tail, False), (shaped.median, True)):
-            name = f"{line(label)}, {curve.label}"
-            tips = tuple(
-                f"{name}\n{numbers.digits(x)} s: {numbers.human(y, 's')}"
-                for x, y in zip(curve.x, curve.y, strict=True)
-            )
-            lines.append(Line(curve, name, colour, tips, dashed))
+    lines = two_lines([(label, (shaped.tail, shaped.median)) for label, shaped in found])
     end = max(shaped.offered.x[-1] for _, shaped in found)
     x = Axis("seconds", (0, end))
     times = draw(lines, x, time_axis([y for each in lines for y in each.curve.y], "response"), look)
