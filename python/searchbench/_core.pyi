@@ -77,6 +77,10 @@ class Log:
     # what is wrong in them.
     def add(self, given: dict[str, dict[str, Any]], /) -> None: ...
 
+def class_of_request(method: str, text: str) -> str:
+    """The class that a request has in a log: a path with the names of its parameters (``method``
+    before it), or a statement of SQL without its values."""
+
 def generate_log(
     path: str,
     *,

@@ -24,6 +24,8 @@ Kind = Literal[
     "boolean",
     "path",
     "paths",
+    "named paths",
+    "promises",
     "texts",
     "numbers",
     "table",
@@ -41,6 +43,8 @@ _NAMES: Mapping[Kind, str] = {
     "boolean": "true or false",
     "path": "a path",
     "paths": "a path or a list of paths",
+    "named paths": "a path, a list of paths, or a table of these by name",
+    "promises": "a promise, a table with a promise for each class, or a list of these",
     "texts": "a string or a list of strings",
     "numbers": "a list of numbers",
     "table": "a table",
@@ -134,12 +138,26 @@ def _is_kind(kind: Kind, value: object) -> bool:
                 return kind == "texts" or value != ""
             texts = _is_list(value) and all(isinstance(v, str) for v in value)
             return texts and (kind == "texts" or bool(value))
+        case "named paths":
+            if isinstance(value, Mapping):
+                return bool(value) and all(_is_kind("paths", v) for v in value.values())
+            return _is_kind("paths", value)
+        case "promises":
+            each = value if _is_list(value) else [value]
+            return all(isinstance(one, str) or _is_texts(one) for one in each)
         case "numbers":
             return _is_list(value) and all(_is_number(v) for v in value)
         case "table":
             return isinstance(value, Mapping)
         case "list":
             return _is_list(value)
+
+
+def _is_texts(value: object) -> bool:
+    """A table of texts."""
+    if not isinstance(value, Mapping) or not value:
+        return False
+    return all(isinstance(one, str) for one in value.values())
 
 
 def _is_number(value: object) -> bool:

@@ -112,7 +112,10 @@ class Corpus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Queries(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked: a query set or a set of requests. ``digest`` names its file on record."""
+    """What was asked: a query set or a set of requests. ``digest`` names its file on record.
+
+    ``classes``: by class, how many of the logged requests are of it; empty where they have none.
+    """
 
     name: str = ""
     digest: str = ""
@@ -120,6 +123,7 @@ class Queries(msgspec.Struct, frozen=True, kw_only=True):
     logged: int | None = None
     mean_terms: float | None = None
     bad_lines: int = 0
+    classes: dict[str, int] = {}
 
 
 class OperationAbout(msgspec.Struct, frozen=True, kw_only=True):

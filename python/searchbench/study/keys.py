@@ -82,6 +82,8 @@ REQUEST_KEYS: tuple[SpecKey, ...] = (
             "a server wrote; also .gz, .zst"),
     SpecKey("form", "text", "auto", "the form of the file, if its name and content do not show it",
             ("auto", *FORMS)),
+    SpecKey("classes", "text", None, "class the requests, in place of any class that the file "
+            "says: path, shape (as `searchbench logs` classes them), words, or parameter:NAME"),
     SpecKey("path", "text", None, "one path to send to HTTP systems, in place of a file"),
     SpecKey("method", "text", None, "method of HTTP requests that do not name one; default: POST "
             "if there is a body, else GET"),

@@ -20,6 +20,7 @@ from searchbench.study.systems import is_url
 from searchbench.workload import load_table
 from searchbench.workload.load_table import STEP_KEYS
 from searchbench.workload.queries import registry
+from searchbench.workload.verbatim import classes
 
 _METHOD = re.compile(r"[A-Z]+")
 
@@ -68,7 +69,7 @@ class Given:
                     yield Variant(first.table | changed, at, frozenset(changed))
 
     def values(self, name: str, *keys: str) -> Iterator[tuple[positions.Path, object]]:
-        """(position, value) of all that keys are given or varied to; lists opened."""
+        """(position, value) of all that keys are given or varied to; lists and tables opened."""
         given, own = self.tables[name], keys_of(name)
         found: list[tuple[positions.Path, object]]
         found = [((*own, key), given[key]) for key in keys if key in given]
@@ -76,10 +77,7 @@ class Given:
             for level in range(len(one.values)):
                 found += [(at, v) for key, v, at in settings_in(one, level, name) if key in keys]
         for at, value in found:
-            if isinstance(value, list):
-                yield from (((*at, str(i)), each) for i, each in enumerate(value))
-            else:
-                yield at, value
+            yield from _opened(at, value)
 
     def complain(self, name: str, variant: Variant, wrong: Iterable[tuple[str, str]]) -> None:
         """Complain of values, by key."""
@@ -99,6 +97,18 @@ class Given:
             return
         hint = near_file(self.base / file, file)
         self.source.at_value(at, f'there is no file "{file}" in {self.base}', hint)
+
+
+def _opened(at: positions.Path, value: object) -> Iterator[tuple[positions.Path, object]]:
+    """(position, value) of a value, or of each in a list or a table."""
+    if isinstance(value, list):
+        for i, each in enumerate(value):
+            yield from _opened((*at, str(i)), each)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield from _opened((*at, name), each)
+    else:
+        yield at, value
 
 
 def settings_in(one: Varied, level: int, name: str) -> Iterator[tuple[str, Any, positions.Path]]:
@@ -204,6 +214,11 @@ def check_requests(given: Given, systems: Iterable[System]) -> None:
         found.append(("path", "give `file` or `path`, not both"))
     if path is not None and "form" in first.table:
         found.append(("form", "`form` is for a file, and one `path` is asked"))
+    by = first.table.get("classes")
+    if isinstance(by, str) and (wrong := classes.problem(by)):
+        found.append(("classes", wrong))
+    if path is not None and by is not None:
+        found.append(("classes", "`classes` is for a file, and one `path` is asked"))
     if isinstance(path, str):
         if not path.startswith("/"):
             found.append(("path", f'`path` must begin with "/", not {show(path)}'))

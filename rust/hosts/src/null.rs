@@ -5,6 +5,8 @@
 //! `workers` so many requests are served at a time, the others in line, so that the capacity is
 //! known, workers / service. The line is of virtual time, reckoned when a request is read: nothing
 //! that the host does late moves the replies behind it.
+//! A query with a term such as `takes5000us` takes that long in place of `delay_us`, so that classes
+//! of queries have known times.
 //! A service is waited for and burns nothing, so that two cores serve many clients with exact
 //! truth. Waiting is hybrid: asleep until 60 µs before the next is due, then spinning, for a sleeper
 //! wakes up late.
@@ -27,7 +29,7 @@ use crate::frame::{self, Buffer, Incoming};
 use crate::options::{Kind, Options, Spec};
 use crate::signal::Wake;
 use kept::Kept;
-use law::{Law, Line, Periodic};
+use law::{Law, Line, Periodic, takes};
 
 /// The parameters; ENGINES.md says what each means.
 pub const OPTIONS: &[Spec] = &[
@@ -409,9 +411,14 @@ impl Server<'_> {
                 } => {
                     let asked = client.input.payload(payload);
                     let found = self.kept.find(asked, read);
+                    let at = read - self.start;
+                    let end = match takes(asked) {
+                        Some(seconds) => self.line.ends_taking(at, seconds),
+                        None => self.line.ends(at),
+                    };
                     (
                         found.map(|said| whole(frame::OK, said.to_string().as_bytes())),
-                        self.start + null.leaves(self.line.ends(read - self.start)),
+                        self.start + null.leaves(end),
                     )
                 }
                 Incoming::Request { verb, payload } => {

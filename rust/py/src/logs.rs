@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use searchbench_logs::clock::Zone;
 use searchbench_logs::format::named::check_pattern;
 use searchbench_logs::format::roles::{ROLES, Role, unit};
-use searchbench_logs::format::{Format, Settings};
+use searchbench_logs::format::{Format, Settings, class_of};
 use searchbench_logs::generate::{Plan, plain};
 use searchbench_logs::tables::{self, Column};
 use searchbench_logs::{Log as Counted, Options, Source, run};
@@ -227,4 +227,10 @@ pub fn generate_log(
         plain(&plan, &mut std::fs::File::create(&path)?)
     });
     done.map_err(PyErr::from)
+}
+
+/// The class that a request has in a log.
+#[pyfunction]
+pub fn class_of_request(method: &str, text: &str) -> String {
+    String::from_utf8_lossy(&class_of(method.as_bytes(), text.as_bytes())).into_owned()
 }

@@ -241,7 +241,7 @@ class Openings:
                 self.watch.opening("requests")
                 found = read_requests(
                     self.base / str(spec["file"]), spec.get("form") or "auto",
-                    method=spec.get("method"),
+                    method=spec.get("method"), classes=spec.get("classes"),
                 )  # fmt: skip
                 self._left_out(found, "request")
             else:

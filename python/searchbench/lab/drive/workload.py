@@ -150,8 +150,18 @@ class _Workload:
         terms = its.mean_terms if isinstance(its, QuerySet) else None
         return Queries(
             name=its.name, digest=its.digest, distinct=its.distinct, logged=its.logged,
-            mean_terms=terms, bad_lines=its.bad_count,
+            mean_terms=terms, bad_lines=its.bad_count, classes=_logged(its),
         )  # fmt: skip
+
+
+def _logged(asked: QuerySet | RequestSet) -> dict[str, int]:
+    """By class, how many of the logged requests are of it; empty where there are no classes."""
+    found: dict[str, int] = {}
+    if asked.classes:
+        counts = np.bincount(asked.log, minlength=len(asked.classes)).tolist()
+        for name, n in zip(asked.classes, counts, strict=True):
+            found[name] = found.get(name, 0) + n
+    return found
 
 
 @dataclass(frozen=True)
@@ -163,8 +173,10 @@ class PortableQueries(_Workload):
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """The distinct queries as the record keeps them."""
+        classes = self.asked.classes
         for number, query in enumerate(self.asked.queries):
-            yield {"query": number, "text": to_text(query), "algebra": to_json(query)}
+            own = {"class": classes[number]} if classes else {}
+            yield {"query": number, "text": to_text(query), "algebra": to_json(query), **own}
 
     def compiled(self, engine: Engine, params: Parameters, endpoints: int = 1) -> Compiled:
         """Its bytes for an engine, laid out for so many endpoints. LabError if there are none."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from searchbench.errors import QueryError
 from searchbench.spec import SpecKey, defaults
+from searchbench.workload.queries import classes
 from searchbench.workload.queries.algebra import Mode
 from searchbench.workload.queries.forms import Reader
 from searchbench.workload.queries.orders import Repetition, by_first_appearance, repeat
@@ -59,7 +60,13 @@ _FILE_KEYS: tuple[SpecKey, ...] = (
         None,
         "a file of queries, one a line; also .jsonl, Sphinx's plain query log, .gz, .zst",
     ),
-    SpecKey("files", "paths", None, "several files, read one after another as one log"),
+    SpecKey(
+        "files",
+        "named paths",
+        None,
+        "several files, read one after another as one log; as a table, the files of each class: "
+        '{ autocomplete = "prefixes.txt", search = "queries.txt" }',
+    ),
     SpecKey(
         "format",
         "text",
@@ -71,9 +78,10 @@ _FILE_KEYS: tuple[SpecKey, ...] = (
         "text_key",
         "text",
         None,
-        "for JSON lines in another form: the key that holds the words; only this key and `t` are "
-        "read",
+        "for JSON lines in another form: the key that holds the words; only this key, the class "
+        "and `t` are read",
     ),
+    SpecKey("class_key", "text", "class", "for JSON lines: the key that holds a line's class"),
     SpecKey(
         "bad_lines",
         "text",
@@ -128,6 +136,14 @@ _SAMPLE_KEYS: tuple[SpecKey, ...] = (
 _LOG_KEYS: tuple[SpecKey, ...] = (
     SpecKey("name", "text", None, "a short name, for the report's tables"),
     SpecKey(
+        "classes",
+        "text",
+        None,
+        "class the queries by their shape, in place of any other class: by the number of words, "
+        "how they match, the fields of their filters, their order, or all of these but the words",
+        classes.BY,
+    ),
+    SpecKey(
         "logged",
         "integer",
         None,
@@ -170,6 +186,12 @@ def problems(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if key.name in spec:
             yield key.name, f"`{key.name}` is for {what}"
     yield from _log_problems(spec, from_file)
+    if isinstance(files := spec.get("files"), Mapping):
+        yield from (
+            ("files", f'"{name}" names a class in `files`, and {why}')
+            for name in files
+            if (why := classes.wrong(name))
+        )
     if not from_file:
         if "words" in spec and "length_weights" in spec:
             yield "length_weights", "give `words` or `length_weights`, not both"
@@ -217,8 +239,17 @@ def _template_of(spec: Mapping[str, Any]) -> Template:
 
 def files_of(spec: Mapping[str, Any], base: Path) -> list[Path]:
     """The query files of a table; none if the queries are sampled."""
-    named = _texts(spec.get("file")) + _texts(spec.get("files"))
-    return [base / name for name in named]
+    return [base / name for name, _ in _named(spec)]
+
+
+def _named(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The query files of a table with the class of each, "" where that is not said."""
+    several = spec.get("files")
+    if isinstance(several, Mapping):
+        found = [(name, of) for of, names in several.items() for name in _texts(names)]
+    else:
+        found = [(name, "") for name in _texts(several)]
+    return [*((name, "") for name in _texts(spec.get("file"))), *found]
 
 
 def open_queries(
@@ -239,7 +270,7 @@ def open_queries(
     if files := files_of(full, base):
         found = _read(files, full, full["lines"])
         if full["repetition"] is None and full["logged"] is None:
-            return found
+            return _classed(found, full["classes"])
     else:
         found = _sampled(full, template, documents, text_fields, seed)
     repetition: Repetition = full["repetition"] or ("zipf" if full["logged"] else "each")
@@ -247,7 +278,17 @@ def open_queries(
         found.distinct, full["logged"] or found.distinct, repetition, full["exponent"], seed
     )
     old, log = by_first_appearance(log)
-    return replace(found, queries=tuple(found.queries[i] for i in old), log=log, times_s=None)
+    own = tuple(found.classes[i] for i in old) if found.classes else ()
+    queries = tuple(found.queries[i] for i in old)
+    found = replace(found, queries=queries, log=log, times_s=None, classes=own)
+    return _classed(found, full["classes"])
+
+
+def _classed(found: QuerySet, by: str | None) -> QuerySet:
+    """The same, with classes by the shape of the queries if that is wanted."""
+    if by is None:
+        return found
+    return replace(found, classes=tuple(classes.of_query(q, by) for q in found.queries))
 
 
 def first_queries(spec: Mapping[str, Any], base: Path, most: int) -> QuerySet:
@@ -278,6 +319,8 @@ def _read(files: Sequence[Path], full: Mapping[str, Any], lines: int | None) -> 
         bad_lines=full["bad_lines"],
         lines=lines,
         text_key=full["text_key"],
+        class_key=full["class_key"],
+        of_files=[of for _, of in _named(full)],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import islice, repeat
@@ -23,6 +23,7 @@ from searchbench.spec import near_file, show
 from searchbench.workload.queries import sphinx_log
 from searchbench.workload.queries.algebra import Match, Mode, Query, Terms, declared_terms
 from searchbench.workload.queries.analysis import terms
+from searchbench.workload.queries.classes import wrong as no_class
 from searchbench.workload.queries.forms import Reader, to_json
 from searchbench.workload.queries.operators import has_operators
 
@@ -101,7 +102,9 @@ class QuerySet:
     ``log``: uint32, index into ``queries`` of each logged query in order; every query is in it,
     and first appearances are in order. ``times_s``: float64, when each was asked, if the log
     says, seconds from any origin. ``bad``: the first few lines that are no query, of
-    ``bad_count`` in all. ``operated``: lines with operators, if there are any.
+    ``bad_count`` in all. ``operated``: lines with operators, if there are any. ``classes``: the
+    class of each distinct query, "" where it has none; empty where none has. The same query in two
+    classes is two queries.
     """
 
     name: str
@@ -111,10 +114,13 @@ class QuerySet:
     bad: tuple[BadLine, ...] = ()
     bad_count: int = 0
     operated: Operated | None = None
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.log) == 0 or not self.queries:
             raise QueryError(f"the query set {self.name} has no queries")
+        if self.classes and len(self.classes) != len(self.queries):
+            raise QueryError(f"the query set {self.name} has not one class for each query")
         _, first = np.unique(self.log, return_index=True)
         if len(first) != len(self.queries) or not bool(np.all(np.diff(first) > 0)):
             raise QueryError(f"the log of {self.name} does not name its queries in order")
@@ -146,6 +152,8 @@ class QuerySet:
         sha.update(self.log.astype("<u4").tobytes())
         if self.times_s is not None:
             sha.update(self.times_s.astype("<f8").tobytes())
+        if self.classes:
+            sha.update(b"classes\n" + orjson.dumps(self.classes))
         return sha.hexdigest()
 
 
@@ -207,6 +215,8 @@ def from_files(
     bad_lines: Literal["skip", "refuse"] = "skip",
     lines: int | None = None,
     text_key: str | None = None,
+    class_key: str = "class",
+    of_files: Sequence[str] = (),
 ) -> QuerySet:
     """A set from files, one query a line, read one after another as one log.
 
@@ -215,20 +225,22 @@ def from_files(
     refused. A plain line is analysed; one without any term is bad. A JSON line is the payload of
     FORMATS.md, or ``{"text": .., "match": mode}``; keys it lacks are the template's; ``t`` is when
     it was asked, in seconds. ``text_key``: of somebody else's JSON lines, the key of the words; of
-    such lines only that and ``t`` are read. ``lines`` stops after so many lines. QueryError where a
-    file cannot be read, where nothing is left, or at any bad line if ``bad_lines`` is "refuse".
+    such lines only that, the class and ``t`` are read. ``class_key``: the key of a JSON line that
+    holds its class. ``of_files``: the class of each file, for lines without one. ``lines`` stops
+    after so many lines. QueryError where a file cannot be read, where nothing is left, or at any
+    bad line if ``bad_lines`` is "refuse".
     """
-    found = Gathering[Query]()
+    found = Gathering[tuple[Query, str]]()
     files = list(files)
     left = repeat(None) if lines is None else repeat(None, lines)  # over all files
-    for path in files:
+    for path, of_file in zip(files, of_files or [""] * len(files), strict=True):
         found.file = path.name
         kind = form or form_of(path)
         raws = (raw for raw, _ in zip(_lines(path), left, strict=False))
         if kind == "sphinx":
             logged, left_out = sphinx_log.read(raws)
             for one in logged:
-                found.add(template.query(one.words, one.mode), one.time_s)
+                found.add((template.query(one.words, one.mode), of_file), one.time_s)
             for number, reason in left_out:
                 found.leave_out(number, reason)
             continue
@@ -237,14 +249,15 @@ def from_files(
                 f"{path} has no JSON lines, and `text_key` names a key of those; leave it out, or "
                 'say `format = "jsonl"`'
             )
-        meant = partial(_structured, text_key=text_key) if kind == "jsonl" else _plain
+        structured = partial(_structured, text_key=text_key, class_key=class_key)
+        meant = structured if kind == "jsonl" else _plain
         for number, raw in enumerate(raws, 1):
             try:
-                query, at, text = meant(raw, template)
+                query, at, text, own_class = meant(raw, template)
             except QueryError as reason:
                 found.leave_out(number, str(reason))
             else:
-                found.add(query, at)
+                found.add((query, own_class or of_file), at)
                 if text and isinstance(query.match, Terms):
                     found.heed(number, text, query.match.mode)
     if found.bad_count and bad_lines == "refuse":
@@ -258,9 +271,10 @@ def from_files(
         seen = f"; the first: {found.bad[0]}" if found.bad else ""
         raise QueryError(f"{name} has no usable query ({found.bad_count} bad lines{seen})")
     operated = Operated(found.operated, len(found.log), found.first_operated)
+    classes = tuple(own_class for _, own_class in found.index)
     return QuerySet(
-        name, tuple(found.index), *found.logged(name), tuple(found.bad), found.bad_count,
-        operated if found.operated else None,
+        name, tuple(query for query, _ in found.index), *found.logged(name), tuple(found.bad),
+        found.bad_count, operated if found.operated else None, classes if any(classes) else (),
     )  # fmt: skip
 
 
@@ -302,7 +316,7 @@ def _most(lines: list[bytes], found: Callable[[bytes], object]) -> str:
     return own[0].decode(errors="replace").rstrip("\r\n")[:60]
 
 
-def _plain(raw: bytes, template: Template) -> tuple[Query, None, str]:
+def _plain(raw: bytes, template: Template) -> tuple[Query, None, str, str]:
     """The query of a plain line, and its text; QueryError with the reason if it is bad."""
     try:
         text = raw.decode()
@@ -311,7 +325,7 @@ def _plain(raw: bytes, template: Template) -> tuple[Query, None, str]:
         raise QueryError("not UTF-8; convert it with iconv -f ENCODING -t UTF-8") from None
     if not words:
         raise QueryError("no letter or digit, so no term")
-    return template.query(words), None, text
+    return template.query(words), None, text, ""
 
 
 def _is_object(raw: bytes) -> bool:
@@ -322,9 +336,12 @@ def _is_object(raw: bytes) -> bool:
 
 
 def _structured(
-    raw: bytes, template: Template, text_key: str | None = None
-) -> tuple[Query, float | None, str]:
-    """The query of a JSON line, its time and its text; QueryError with the reason if it is bad."""
+    raw: bytes, template: Template, text_key: str | None = None, class_key: str = "class"
+) -> tuple[Query, float | None, str, str]:
+    """The query of a JSON line, its time, its text and its class ("": none).
+
+    QueryError with the reason if it is bad.
+    """
     try:
         line = orjson.loads(raw.removeprefix(_MARK))
     except orjson.JSONDecodeError as error:
@@ -334,6 +351,9 @@ def _structured(
     at = line.pop("t", None)
     if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
         raise QueryError(f"`t` must be a number of seconds, not {at!r}")
+    own_class = line.pop(class_key, None)
+    if own_class is not None and (reason := no_class(own_class)):
+        raise QueryError(f"`{class_key}` {reason}, not {show(own_class)}")
     if text_key is None and not line.keys() & {"text", "match"}:
         _insist_on_words(line)
     elif text_key is not None:
@@ -345,7 +365,7 @@ def _structured(
     query = reader.query({**to_json(template.rest), **line})
     reader.finish()
     query = query if match is None else replace(query, match=match)
-    return query, at, text if isinstance(text, str) else ""
+    return query, at, text if isinstance(text, str) else "", own_class or ""
 
 
 def _insist_on_words(line: Mapping[str, object]) -> None:

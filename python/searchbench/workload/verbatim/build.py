@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from searchbench.errors import QueryError
 from searchbench.packed import lines as lines_of
+from searchbench.workload.queries.classes import wrong as no_class
 from searchbench.workload.queries.orders import by_first_appearance
 from searchbench.workload.queries.sets import Gathering
 from searchbench.workload.verbatim.headers import HEADER_NAME
@@ -30,7 +31,7 @@ _NAMED = 5  # so many bad lines are in the sentence that refuses them
 
 _URL = re.compile(r"(?i)http://(\[[0-9a-f:.]+\]|[^/:?#\s\[\]]+)(?::(\d*))?(?=[/?]|$)")
 _PLAIN = re.compile(r"[!-~]+")
-KEYS = ("path", "method", "body", "headers", "host", "port", "timeout", "sql")
+KEYS = ("path", "method", "body", "headers", "host", "port", "timeout", "sql", "class")
 _OF_HTTP = ("path", "method", "body", "headers")
 _METHOD = re.compile(r"[A-Za-z]+")
 
@@ -85,7 +86,11 @@ class Builder(Gathering[Ask]):
             asks, log, times = _by_time(asks, log, times)
         if times is not None:
             times = times - times[0]
-        return RequestSet(name, asks, log, times, groups, tuple(self.bad), self.bad_count)
+        classes = tuple(ask.own_class or ask.group for ask in asks)
+        return RequestSet(
+            name, asks, log, times, groups, tuple(self.bad), self.bad_count,
+            classes if any(classes) else (),
+        )  # fmt: skip
 
 
 def _by_time(
@@ -210,7 +215,16 @@ def ask_of(given: Mapping[str, Any], *, method: str | None = None, group: str = 
         _port(given.get("port")) or port,
         _timeout(given.get("timeout")),
         group,
+        _class(given.get("class")),
     )
+
+
+def _class(value: Any) -> str:
+    if value is None:
+        return ""
+    if reason := no_class(value):
+        raise BadRequest(f"`class` {reason}, not {told(value)}")
+    return str(value)
 
 
 def _statement(given: Mapping[str, Any]) -> str:

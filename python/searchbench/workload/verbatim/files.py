@@ -3,7 +3,7 @@ r"""Files of requests, in whatever form they are.
     paths      a path a line: /d/select?table=Docs&query=a, or http://HOST:PORT/..
     json       drnbench's forms (drnbench.py)
     jsonl      an object a line: {"path": "/..", "method": .., "body": .., "headers": {..},
-               "t": seconds} or {"sql": ".."}; host, port and timeout too
+               "t": seconds} or {"sql": ".."}; host, port, timeout and class too
     sql        statements that end with ``;``, or one a line
     access, groonga, sphinxql, mysql     production logs (logs.py)
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -39,6 +40,7 @@ from searchbench.workload.verbatim.build import (
     told,
     unreadable,
 )
+from searchbench.workload.verbatim.classes import of_request
 from searchbench.workload.verbatim.drnbench import read_json
 from searchbench.workload.verbatim.model import Ask, Group, RequestSet
 from searchbench.workload.verbatim.sql import read_sql
@@ -66,13 +68,19 @@ _OPTION = "say which with `form` (--form): " + ", ".join(FORMS)
 
 
 def read_requests(
-    path: Path, form: str = "auto", *, method: str | None = None, lines: int | None = None
+    path: Path,
+    form: str = "auto",
+    *,
+    method: str | None = None,
+    lines: int | None = None,
+    classes: str | None = None,
 ) -> RequestSet:
     """The requests of a file. QueryError where it cannot be read, or a line is no request.
 
     Of logs such lines are left out and counted. ``method`` is that of requests that say none
     (without it: POST where there is a body, else GET). ``lines``: only so many are looked at, in
-    forms that have a request a line.
+    forms that have a request a line. ``classes``: by what requests are classed (classes.py), in
+    place of any other class; None: by their own.
     """
     if form not in ("auto", *FORMS):
         raise QueryError(f"{form!r} is not a form of a file of requests; there are auto, "
@@ -94,12 +102,15 @@ def read_requests(
                 builder.take(number, raw, make)
     else:
         _jsonl(islice(read_lines(path), lines), builder, method)
-    return builder.build(
+    found = builder.build(
         path.name,
         _EXPECTED if form not in LOGS else "none of its lines is a request that only reads",
         groups=groups,
         of_log=form in LOGS,
     )
+    if classes is None:
+        return found
+    return replace(found, classes=tuple(of_request(ask, classes) for ask in found.asks))
 
 
 def form_of(path: Path) -> str:

@@ -29,7 +29,8 @@ class Ask:
     """One distinct request. ``text``: the path with its query, or the statement.
 
     ``host``, ``port``, ``timeout_s`` None: those of the run. ``group``: the name of its group;
-    the same request in two groups is two asks.
+    ``own_class``: the class that its line names. The same request in two groups or two classes is
+    two asks.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Ask:
     port: int | None = None
     timeout_s: float | None = None
     group: str = ""
+    own_class: str = ""
 
     @property
     def is_path(self) -> bool:
@@ -81,7 +83,8 @@ class RequestSet:
     written, in order (a file of N lines: N entries). ``times_s``: float64, when each was asked,
     seconds from the first, never decreasing; None where the source says nothing. ``groups``:
     shares that sum to 1; empty where there are none. ``bad``: the first few lines that are no
-    request, of ``bad_count`` in all. QueryError where these do not fit together.
+    request, of ``bad_count`` in all. ``classes``: the class of each ask, "" where it has none;
+    empty where none has. QueryError where these do not fit together.
     """
 
     name: str
@@ -91,8 +94,11 @@ class RequestSet:
     groups: tuple[Group, ...] = ()
     bad: tuple[BadLine, ...] = ()
     bad_count: int = 0
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.classes and len(self.classes) != len(self.asks):
+            raise QueryError(f"{self.name} has not one class for each request")
         if not self.asks or len(self.log) == 0:
             raise QueryError(f"{self.name} has no requests")
         if self.log.dtype != np.uint32:
@@ -157,12 +163,17 @@ class RequestSet:
         for group in self.groups:
             told = [group.name, group.share, group.members]
             sha.update(orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE))
+        if self.classes:
+            sha.update(b"classes\n" + orjson.dumps(self.classes))
         return sha.hexdigest()
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """What a record keeps of each ask: ``query`` (its index), ``text``, ``request``."""
+        """What a record keeps of each ask: ``query`` (its index), ``text``, ``request``, and
+        ``class`` where they have classes.
+        """
         for number, ask in enumerate(self.asks):
-            yield {"query": number, "text": ask.text, "request": ask.about()}
+            own = {"class": self.classes[number]} if self.classes else {}
+            yield {"query": number, "text": ask.text, "request": ask.about(), **own}
 
 
 def sequence(requests: RequestSet, seed: int, length: int) -> NDArray[np.uint32]:

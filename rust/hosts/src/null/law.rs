@@ -120,6 +120,9 @@ impl Law {
     }
 }
 
+/// What a term begins with that says how long its query takes.
+const MARK: &[u8] = b"\"takes";
+
 /// Requests in line for workers that each take one at a time, first in first out.
 pub struct Line {
     law: Law,
@@ -150,6 +153,26 @@ impl Line {
         *free = Reverse(end);
         end
     }
+
+    /// The same of a request that says itself how long it takes at full speed.
+    pub fn ends_taking(&mut self, at: Duration, seconds: f64) -> Duration {
+        let usual = std::mem::replace(&mut self.law.seconds, seconds);
+        let end = self.ends(at);
+        self.law.seconds = usual;
+        end
+    }
+}
+
+/// The seconds that a query asks to take by a term such as `takes5000us`.
+pub fn takes(payload: &[u8]) -> Option<f64> {
+    let at = payload.windows(MARK.len()).position(|word| word == MARK)? + MARK.len();
+    let rest = &payload[at..];
+    let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+    if digits == 0 || digits > 9 || !rest[digits..].starts_with(b"us\"") {
+        return None;
+    }
+    let us = std::str::from_utf8(&rest[..digits]).ok()?;
+    us.parse::<f64>().ok().map(|us| us / 1e6)
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014), and normal numbers of it by Box and Muller (1958).
@@ -259,6 +282,22 @@ mod tests {
         let mut line = Line::new(2, law("--delay_us 10000").unwrap());
         let ends = [0, 1, 2, 3, 12, 50, 50, 50].map(|at| line.ends(MS(at)).as_millis());
         assert_eq!(ends, [10, 11, 20, 21, 30, 60, 60, 70]);
+    }
+
+    #[test]
+    fn a_query_may_say_how_long_it_takes() {
+        let asked = |terms: &str| takes(format!("{{\"terms\":[{terms}]}}").as_bytes());
+        assert_eq!(asked("\"red\",\"takes5000us\""), Some(0.005));
+        for terms in ["\"red\"", "\"takesus\"", "\"takes5ms\"", "\"mistakes5us\""] {
+            assert_eq!(asked(terms), None, "{terms}");
+        }
+        let mut line = Line::new(1, law("--delay_us 10000").unwrap());
+        let ends = [
+            line.ends_taking(MS(0), 0.002),
+            line.ends(MS(1)),
+            line.ends_taking(MS(1), 0.002),
+        ];
+        assert_eq!(ends.map(|end| end.as_millis()), [2, 12, 14]);
     }
 
     #[test]

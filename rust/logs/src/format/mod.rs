@@ -22,7 +22,20 @@ use crate::clock::Zone;
 use crate::entry::{Entry, NO_TIME};
 use crate::queries::{Local, Shared};
 use crate::source::Block;
+use crate::sql::{Dialect, statement};
 use crate::tally::Tally;
+
+/// The class of a request by itself, as that of the same request in a log: of a path with its method,
+/// of any other text as a statement of SQL.
+pub fn class_of(method: &[u8], text: &[u8]) -> Vec<u8> {
+    let mut class = Vec::new();
+    if text.starts_with(b"/") && !text.starts_with(b"/*") {
+        access::target(method, text, &[], &mut class, &mut Vec::new());
+    } else {
+        statement(text, Dialect::Mysql, &mut class);
+    }
+    class
+}
 
 /// How many lines that could not be read are kept as examples.
 pub const EXAMPLES: usize = 5;
