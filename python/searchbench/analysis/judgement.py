@@ -145,13 +145,27 @@ class Bottleneck:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassSeen:
+    """What one class of requests met, in a trial or over those of a treatment.
+
+    ``requests``: due within the window (of a treatment, of all its windows together). ``figures``:
+    "share" (of all requests due), "throughput" (those of them answered well per second),
+    "error_share", and times as of the whole: service_p50, response_p99, ...
+    """
+
+    name: str
+    requests: int
+    figures: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
 class TrialResult:
     """One trial, as judged. ``figures``: throughput, service_p50, response_p99, error_share, ...
 
     ``steady_from_s``: seconds since the drive began; None where it was not found to be steady.
     ``steadiness``: None of a trial that was not driven, or that was cold for each query; ``cold``:
     the state in which each query of that was asked, in words; "" of all others. ``shaped``: None of
-    a load with one rate.
+    a load with one rate. ``classes``: what each class of queries met; empty where there are none.
     """
 
     trial: str
@@ -168,6 +182,7 @@ class TrialResult:
     steadiness: Steadiness | None = None
     shaped: Shaped | None = None
     cold: str = ""
+    classes: tuple[ClassSeen, ...] = ()
 
     @property
     def counts(self) -> bool:
@@ -181,7 +196,7 @@ class TreatmentResult:
 
     ``service`` and ``response`` are quantile curves: x the quantile (0..1), y seconds, with
     their intervals; quantiles that have too few samples are absent. ``bottleneck``: None where no
-    trial is valid.
+    trial is valid. ``classes``: what each class of queries met; empty where there are none.
     """
 
     treatment: str
@@ -193,6 +208,7 @@ class TreatmentResult:
     response: Curve
     trials: tuple[TrialResult, ...]
     bottleneck: Bottleneck | None = None
+    classes: tuple[ClassSeen, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +288,18 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassComparison:
+    """The same two treatments compared over the queries of one class alone.
+
+    ``compared``: as of the whole; its ``p_value`` is corrected for the comparisons of the study and
+    of all its classes together.
+    """
+
+    name: str
+    compared: Comparison
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """One query that two systems answer differently, with the cause if it is known.
 
@@ -343,6 +371,7 @@ class Agreement:
     groups) on how many queries it is the same, differs, and is unknown; whatever ``require`` is.
     ``agreeing_changed``: of ``agreeing``, those that differ at another level. ``only_a``,
     ``only_b``: beside ``queries``, those asked of both that only that one answered well.
+    ``by_class``: by class of queries, how many of them agree, and of how many.
     """
 
     a: str
@@ -373,6 +402,7 @@ class Agreement:
     without_hits: int = 0
     only_a: int = 0
     only_b: int = 0
+    by_class: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,7 +472,7 @@ class Promised:
 
     ``condition``: the worst of the promise, ``share``: of the requests due within the window those
     that broke it, with its interval, ``allowed``: fewer than this share may. Empty and None where
-    the step cannot be believed.
+    the step cannot be believed. ``conditions``: by its words, the verdict on each condition alone.
     """
 
     promise: str
@@ -452,6 +482,7 @@ class Promised:
     share: Estimate | None = None
     allowed: float | None = None
     by_others: bool = False
+    conditions: Mapping[str, PromiseVerdict] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,7 +511,8 @@ class Step:
     by the times that the server worked on each request; None of a step that was not driven.
     ``client_cpu_share`` and ``run_wait_share``: of the busiest measuring thread's time;
     ``worst_minute``: of windows of two minutes or more, the minute with the worst p99.
-    ``promises``: of a sweep with promises, each against this step.
+    ``promises``: of a sweep with promises, each against this step. ``classes``: what each class of
+    requests met; empty where there are none.
     """
 
     system: str
@@ -524,6 +556,7 @@ class Step:
     promises: tuple[Promised, ...] = ()
     findings: tuple[Finding, ...] = ()
     steadiness: Answer | None = None
+    classes: tuple[ClassSeen, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -548,6 +581,19 @@ class CapacityTrial:
 
 
 @dataclass(frozen=True, slots=True)
+class BreaksFirst:
+    """The chance that a condition is the first of its promise to break as the rate grows.
+
+    ``condition``: its words; empty: that the system keeps up. ``of_class``: empty where it is of
+    all requests.
+    """
+
+    condition: str
+    of_class: str
+    chance: float
+
+
+@dataclass(frozen=True, slots=True)
 class Capacity:
     """The greatest rate that keeps a promise, as an interval; None where that side is open.
 
@@ -558,7 +604,8 @@ class Capacity:
     why the upper end in the sentence may not be the system's, and is open here; empty: it is.
     ``effort``: what multiplied the lengths of the trials; below 0.3 the interval is a rough one.
     ``speeds``: the standard deviation of the logarithm of its speed from trial to trial, if that
-    was seen to differ; else 0.
+    was seen to differ; else 0. ``first``: of a promise with conditions for classes, which of them
+    breaks first, the likeliest first; empty where nothing broke.
     """
 
     subject: str
@@ -574,6 +621,7 @@ class Capacity:
     doubt: str = ""
     effort: float = 1.0
     speeds: float = 0.0
+    first: tuple[BreaksFirst, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -592,7 +640,8 @@ class Judgement:
     has an entry for each subject and promise. ``first_look``: figures alone, nothing is decided.
     ``jobs``: an entry for each job of each treatment; not ``driven``: there is nothing else.
     ``operations``: an entry for each, with its methods. ``roles``: what went on beside the readers;
-    None where nothing was to.
+    None where nothing was to. ``class_comparisons``: of queries with classes, ``comparisons`` over
+    each class alone.
     """
 
     question: str
@@ -617,6 +666,7 @@ class Judgement:
     first_look: bool = False
     operations: tuple[OperationResult, ...] = ()
     roles: RolesJudged | None = None
+    class_comparisons: tuple[ClassComparison, ...] = ()
 
     @property
     def void_first(self) -> bool:

@@ -42,7 +42,7 @@ def run(
         record,
         decide=next_load,
         is_warm=is_warm,
-        breach=lambda promises, window: Breach(promises, window).saw,
+        breach=lambda promises, window, classes: Breach(promises, window, classes).saw,
         invalid=invalid,
         plan=plan,
         watch=watch,

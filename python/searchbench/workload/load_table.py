@@ -8,7 +8,7 @@ chooses its rates itself. Whoever plans resolves those into the tables of single
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,8 +77,10 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             "keeps to one of them; round: requests go to all of them in turn", ("keep", "round")),
     SpecKey("find_capacity", "boolean", False, "search for the greatest rate that keeps the "
             "promise `slo`; the search chooses rates and windows itself"),
-    SpecKey("slo", "texts", None, f'a promise ("{_PROMISE}"), or a list of them: a capacity '
-            "search finds the greatest rate that keeps it; each step of a sweep is judged by it"),
+    SpecKey("slo", "promises", None, f'a promise ("{_PROMISE}"), or a list of them: a capacity '
+            "search finds the greatest rate that keeps it; each step of a sweep is judged by it. "
+            'A promise may be a table by class: { autocomplete = "p99 < 50ms", "*" = "errors < 1%" '
+            '}, where "*" is all requests; or a text: "autocomplete: p99 < 50ms; errors < 1%"'),
     SpecKey("abort", "boolean", False, "for a sweep with `slo`: end it as soon as a step has "
             "surely broken a promise"),
     SpecKey("effort", "number", 1.0, "for a capacity search: multiplies the length of its trials; "
@@ -141,6 +143,12 @@ _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _QUANTILE = re.compile(rf"p{_NUMBER}\s*<\s*{_NUMBER}\s*(ns|us|µs|ms|s)")
 _ERRORS = re.compile(rf"errors\s*<\s*{_NUMBER}\s*%")
 _BETWEEN = re.compile(r"(,|\band\b)")
+# A part of a promise that is for one class: its name, with quotation marks where it needs them.
+_OF_CLASS = re.compile(r'\s*(?:"([^"]+)"|([^":;,<]+?))\s*:')
+_PART = re.compile(r'(?:"[^"]*"|[^";])+')
+_PLAIN_NAME = re.compile(r'[^":;,<]+')
+EVERY = "*"
+"""What stands for all classes in a promise that is a table."""
 
 
 def kind_of(given: Mapping[str, Any]) -> str:
@@ -273,20 +281,49 @@ class Condition:
     """Fewer than ``allowed`` (share, 0..1) of the requests fail it.
 
     ``limit_ns``: a response of this or more fails it; None: only an outcome that is not ok does.
+    ``of_class``: the class whose requests alone count; empty: all do. ``text`` names it.
     """
 
     text: str
     allowed: float
     limit_ns: float | None
+    of_class: str = ""
 
 
 def parse_promise(text: str) -> tuple[Condition, ...]:
     """The conditions of ``text``, which commas or "and" separate.
 
-    Whether a trace keeps them is judged elsewhere (analysis/capacity/promise.py).
-    SearchbenchError for the first that is none, with the character at which it begins (from 1).
+    Semicolons separate parts; a part may begin with the name of a class and a colon, and its
+    conditions are then for that class. Whether a trace keeps them is judged elsewhere
+    (analysis/capacity/promise.py). SearchbenchError for the first that is none, with the character
+    at which it begins (from 1).
     """
-    found = []
+    found: list[Condition] = []
+    for at, part in _parts(text):
+        named = _OF_CLASS.match(part)
+        of_class = (named[1] or named[2]) if named else ""
+        begins = named.end() if named else 0
+        found += _conditions(part[begins:], at + begins, of_class)
+    return tuple(found)
+
+
+def _parts(text: str) -> Iterator[tuple[int, str]]:
+    """What semicolons separate, with where it begins; those between quotation marks do not."""
+    at = 0
+    while True:
+        found = _PART.match(text, at)
+        part = found[0] if found else ""
+        yield at, part
+        at += len(part)
+        if at >= len(text):
+            return
+        at += 1
+
+
+def _conditions(text: str, begins: int, of_class: str) -> list[Condition]:
+    """The conditions of a part. ``begins``: where in the promise it does, for complaints."""
+    found: list[Condition] = []
+    before = f"{quoted(of_class)}: " if of_class else ""
     end = 0
     for number, part in enumerate(_BETWEEN.split(text)):
         start, end = end, end + len(part)
@@ -297,23 +334,45 @@ def parse_promise(text: str) -> tuple[Condition, ...]:
         if quantile and 0 < float(quantile[1]) < 100 and float(quantile[2]) > 0:
             share = 1 - float(quantile[1]) / 100
             limit = float(quantile[2]) * _UNITS_NS[quantile[3]]
-            found.append(Condition(words, round(share, 12), limit))
+            found.append(Condition(before + words, round(share, 12), limit, of_class))
         elif errors and 0 < float(errors[1]) <= 100:
-            found.append(Condition(words, float(errors[1]) / 100, None))
+            found.append(Condition(before + words, float(errors[1]) / 100, None, of_class))
         else:
             at = start + len(part) - len(part.lstrip()) if words else start
+            at += begins
             where = f" (character {at + 1})" if at else ""
             raise SearchbenchError(
                 f'"{words}"{where} is not a promise; give for example "{_PROMISE}" '
                 "(pNN < TIME with ns, us, ms or s; errors < SHARE%)"
+                + (f', for the class "{of_class}"' if of_class else "")
             )
-    return tuple(found)
+    return found
+
+
+def quoted(of_class: str) -> str:
+    """The name of a class as it stands in a promise."""
+    plain = _PLAIN_NAME.fullmatch(of_class) and of_class == of_class.strip()
+    return of_class if plain else f'"{of_class}"'
+
+
+def classes_promised(texts: Iterable[str]) -> tuple[str, ...]:
+    """The classes that promises name, each once."""
+    found = (c.of_class for text in texts for c in parse_promise(text))
+    return tuple(dict.fromkeys(name for name in found if name))
 
 
 def promises_of(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """The promises of a search, each as it was written."""
+    """The promises of a search, each as it was written; of a table as one text."""
     slo = given.get("slo")
-    return (slo,) if isinstance(slo, str) else tuple(slo or ())
+    several = slo if isinstance(slo, list | tuple) else [] if slo is None else [slo]
+    return tuple(one if isinstance(one, str) else _of_table(one) for one in several)
+
+
+def _of_table(by_class: Mapping[str, str]) -> str:
+    """A table with a promise for each class as one text; what is of all requests comes first."""
+    whole = [text for name, text in by_class.items() if name == EVERY]
+    named = [f"{quoted(name)}: {text}" for name, text in by_class.items() if name != EVERY]
+    return "; ".join([*whole, *named])
 
 
 def promise_problems(given: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
@@ -321,7 +380,7 @@ def promise_problems(given: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     seen: dict[object, int] = {}
     for i, text in enumerate(promises_of(given)):
         try:
-            made = tuple((c.allowed, c.limit_ns) for c in parse_promise(text))
+            made = tuple((c.of_class, c.allowed, c.limit_ns) for c in parse_promise(text))
         except SearchbenchError as error:
             yield i, str(error)
             continue

@@ -110,7 +110,7 @@ def apart(one: Judged, rate_per_s: float, failing: Sequence[Failing]) -> Judged:
 def _failing(rates: Sequence[float], kept: Sequence[Kept], index: int) -> Failing | None:
     """``rates`` ascend. From the lowest up to the rate from which on the errors rise or fall."""
     condition = kept[0].condition
-    if condition.limit_ns is not None:
+    if condition.limit_ns is not None or not any(k.requests for k in kept):
         return None
     effect = _clusters(kept)
     of = [k.requests / effect for k in kept]

@@ -69,7 +69,7 @@ class Driven:
         rooms = [
             k.condition.limit_ns / k.quantile_ns if k.quantile_ns else 0.0
             for k in self.judged.kept
-            if k.condition.limit_ns
+            if k.condition.limit_ns and k.requests
         ]
         least = min(rooms, default=2.0)
         return least if least <= 1 or self.seems_kept else 0.0
@@ -245,12 +245,30 @@ def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) ->
 
 
 def full_s(seen: Seen, rate_per_s: float) -> float:
-    """The least length of a full trial: enough requests, and long beside the limit."""
+    """The least length of a full trial: enough requests, and long beside the limit.
+
+    Of a condition for a class so many that there are enough of that class.
+    """
     conditions = [k.condition for k in seen.driven[0].judged.kept]
     limits = [c.limit_ns / 1e9 for c in conditions if c.limit_ns is not None]
     # Errors are none or many; 4 / allowed requests without one say that the promise is kept.
-    requests = max((LATE_ONES if c.limit_ns is not None else 4) / c.allowed for c in conditions)
+    requests = max(
+        (LATE_ONES if c.limit_ns is not None else 4) / c.allowed / _share(seen, i)
+        for i, c in enumerate(conditions)
+    )
     return max(SHORTEST_S, requests / rate_per_s, LIMITS * max(limits, default=0.0))
+
+
+def _share(seen: Seen, index: int) -> float:
+    """The share of the requests that a condition is about: 1, but of a class what was seen of it.
+
+    Where none of the class was asked, as if the next request were of it.
+    """
+    if not seen.driven[0].judged.kept[index].condition.of_class:
+        return 1.0
+    of = sum(d.judged.offered_per_s * d.seconds for d in seen.driven)
+    own = sum(d.judged.kept[index].requests for d in seen.driven)
+    return min(1.0, max(1, own) / max(1.0, of))
 
 
 def _seconds(seen: Seen, rate: float, left: int, effort: float, *, full: bool) -> float:
@@ -259,7 +277,8 @@ def _seconds(seen: Seen, rate: float, left: int, effort: float, *, full: bool) -
         seconds = max(SHORTEST_S, min(_SHORT * seconds, LONGEST_S / 10))
     else:
         seconds *= _clustered(seen) * (2 if left <= _LAST else 1)
-    return _at_least(rate, min(LONGEST_S, seconds) * effort)
+    rarest = min(_share(seen, i) for i in range(len(seen.driven[0].judged.kept)))
+    return _at_least(rate * rarest, min(LONGEST_S, seconds) * effort)
 
 
 def _at_least(rate: float, seconds: float) -> float:

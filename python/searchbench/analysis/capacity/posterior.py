@@ -75,13 +75,15 @@ class Posterior:
     """The chance that r* is at most each of ``rates`` (ascending): ``below``, 0..1.
 
     ``differs``: the chance that the server's speed differs from trial to trial by more than the
-    least of SPEEDS; ``speeds``: the standard deviation of its logarithm, as expected.
+    least of SPEEDS; ``speeds``: the standard deviation of its logarithm, as expected. ``first``:
+    the chances that the system no longer keeps up first, and that each condition breaks first.
     """
 
     rates: Floats
     below: Floats
     differs: float
     speeds: float
+    first: tuple[float, ...] = ()
 
     def chance_below(self, rate_per_s: float) -> float:
         """The chance that r* is below a rate."""
@@ -109,7 +111,21 @@ def posterior(rates: Sequence[float], judged: Sequence[Judged], alike: Sequence[
     # All conditions are of one server: in a trial in which it is slow, all of them suffer.
     below = np.max([p.below for p in parts], axis=0)
     most = max(parts, key=lambda p: p.differs)
-    return replace(most, below=below)
+    return replace(most, below=below, first=_first([p.below for p in parts]))
+
+
+def _first(below: Sequence[Floats]) -> tuple[float, ...]:
+    """The chance of each limit to be the least, as if they were independent.
+
+    They are not quite: a slow trial moves all of them. So this is less sure than it might be.
+    """
+    middles = [(chance[1:] + chance[:-1]) / 2 for chance in below]
+    found = []
+    for i, chance in enumerate(below):
+        others = [1 - middle for j, middle in enumerate(middles) if j != i]
+        found.append(float((np.diff(chance) * np.prod(others, axis=0)).sum()))
+    total = sum(found) or 1.0
+    return tuple(one / total for one in found)
 
 
 def _parts(

@@ -13,6 +13,9 @@ Chain Monte Carlo, 1992) over that of independent ones. The share's interval is 
 one of that many (Korn and Graubard, Confidence intervals for proportions with small expected
 number of positive counts, 1998). Order statistics would be too sure.
 
+A condition for a class is held against the requests of that class alone. Where none of them was due
+the window says nothing of it: it neither keeps nor breaks the promise.
+
 Response times count from when a request was due, so a client that is late itself only makes them
 longer: a promise that is kept nevertheless is kept, and one that is broken even with that lateness
 taken out (lag.py) is broken. Only where the lateness decides, the window says nothing.
@@ -186,7 +189,10 @@ def _as_it_was(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     ended = (done >= 0) & (trace.outcome[inside] == 0)
     # What never ended well is later than anything.
     response = np.where(ended, np.maximum(done - due, 1), _NEVER)
-    kept = tuple(_kept(condition, due, response, edges) for condition in promise)
+    kept = []
+    for condition in promise:
+        own = _of_class(condition, trace, inside)
+        kept.append(_kept(condition, due[own], response[own], edges))
     found = throughput.achieved(trace)
     share = found.share if found is not None else 0.0
     span = found.in_the_long_run() if found is not None else None
@@ -198,7 +204,18 @@ def _as_it_was(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     elif share >= throughput.KEEPS_UP and all(v == "holds" for v in verdicts):
         verdict = "holds"
     offered, answered = throughput.offered(trace).value, throughput.answered(trace).value
-    return Judged(kept, offered, answered, share, low, high, own_fault=False, verdict=verdict)
+    of_all = (offered, answered, share, low, high)
+    return Judged(tuple(kept), *of_all, own_fault=False, verdict=verdict)
+
+
+def _of_class(condition: Condition, trace: Trace, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which of the requests in ``rows`` a condition is about."""
+    query = trace.query[rows]
+    if not condition.of_class:
+        return np.ones(query.size, np.bool_)
+    if trace.classes is None:
+        return np.zeros(query.size, np.bool_)
+    return trace.classes.rows(query, condition.of_class)
 
 
 def _kept(
@@ -206,7 +223,7 @@ def _kept(
 ) -> Kept:
     n = due.size
     if not n:
-        return Kept(condition, 0, 1.0, 0.0, 1.0, 0.0)
+        return Kept(condition, 0, 0.0 if condition.of_class else 1.0, 0.0, 1.0, 0.0)
     failed = response >= (_NEVER if condition.limit_ns is None else condition.limit_ns)
     share = float(failed.mean())
     effect = within.design_effect(due, failed, edges)
@@ -255,8 +272,9 @@ def _lagging(promise: tuple[Condition, ...], trace: Trace) -> bool:
     if not sent.any():
         return False
     late = lag.own(trace)[sent]
-    return any(
-        float((late >= OWN_SHARE * c.limit_ns).mean()) >= c.allowed
-        for c in promise
-        if c.limit_ns is not None
-    )
+    for c in promise:
+        own = late[_of_class(c, trace, sent)]
+        if c.limit_ns is not None and own.size:
+            if float((own >= OWN_SHARE * c.limit_ns).mean()) >= c.allowed:
+                return True
+    return False

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from searchbench.analysis.agreement import agreement
-from searchbench.analysis.capacity import connections
+from searchbench.analysis.capacity import connections, first
 from searchbench.analysis.capacity.bracket import (
     SUSPECT,
     Bracket,
@@ -226,6 +226,8 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
     for promise, text in enumerate(judging.promises):
         seen = [seen_by(s.trials, s.judged, promise, judging.effort) for s in searches]
         hull = rough(_hull([bracket(one, judging.effort) for one in seen], seen), judging.effort)
+        breaks_first = first.breaks_first(seen, promises[promise])
+        of_class = first.sentence(breaks_first) or first.broken_at_all(seen, promises[promise])
         found.append(
             Capacity(
                 subject=subject,
@@ -235,13 +237,15 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
                 holds=hull.holds,
                 fails=hull.fails,
                 sentence=spelt(
-                    " ".join(filter(None, [hull.sentence, watched(seen), *why])), judging
+                    " ".join(filter(None, [hull.sentence, of_class, watched(seen), *why])),
+                    judging,
                 ),
                 trials=tuple(_trial(d) for one in seen for d in one.driven),
                 chance_inside=hull.chance_inside,
                 searches=len(seen),
                 effort=judging.effort,
                 speeds=max((_speeds(one.by_rate) for one in seen), default=0.0),
+                first=breaks_first,
             )
         )
     return found

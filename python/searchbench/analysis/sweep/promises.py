@@ -12,7 +12,7 @@ sizes are all that is known: where these are others under load, no promise is ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,10 +27,11 @@ from searchbench.analysis.live import SAMPLE, Fresh
 from searchbench.analysis.stats import within
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.trial import throughput
+from searchbench.analysis.trial.classes import Classes
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.words import digits, listed, plural, upper
 from searchbench.record import Trial
-from searchbench.workload.load_table import Condition, parse_promise
+from searchbench.workload.load_table import Condition, parse_promise, quoted
 
 SURE = 1e-4  # of a look while the drive runs: the chance that a promise just kept is called broken
 _FIRST_NS, _LOOKS = 1_000_000_000, 1.1  # then whenever the window has grown by a tenth
@@ -67,7 +68,9 @@ def _promised(
                         "late; give it a processor of its own (--cpus)")  # fmt: skip
     worst = max((judged.kept[0] for _, judged in parts), key=_excess)
     if not worst.requests:
-        return Promised(text, "cannot tell", "no request was due within the window")
+        of = worst.condition.of_class
+        which = f"no request of the class {quoted(of)}" if of else "no request"
+        return Promised(text, "cannot tell", f"{which} was due within the window")
     method = "exact binomial of the effective requests"
     span = Interval(worst.low, worst.high, within.LEVEL, method)
     share = Estimate(worst.share, "share", worst.requests, span)
@@ -85,7 +88,24 @@ def _promised(
             "answers, and if these count as failed, it may be broken"
         )
     condition = worst.condition
-    return Promised(text, found, why, condition.text, share, condition.allowed, by_others)
+    each = {c.text: _ALONE[judged.kept[0].verdict] for c, judged in parts}
+    if any(c.of_class for c, _ in parts) and found == "broken":
+        why += _besides(condition, each)
+    return Promised(text, found, why, condition.text, share, condition.allowed, by_others, each)
+
+
+_ALONE: Mapping[str, PromiseVerdict] = {
+    "holds": "kept", "fails": "broken", "unclear": "cannot tell",
+}  # fmt: skip
+
+
+def _besides(worst: Condition, each: Mapping[str, PromiseVerdict]) -> str:
+    """Of a promise for classes that was broken: what became of its other conditions, a clause."""
+    told = []
+    for verdict, said in (("broken", "also broken"), ("cannot tell", "not told"), ("kept", "kept")):
+        if own := [t for t, found in each.items() if found == verdict and t != worst.text]:
+            told.append(f"{said}: {listed(own)}")
+    return f" ({'; '.join(told)})" if told else ""
 
 
 def _with_others(
@@ -150,9 +170,10 @@ def _share(kept: Kept) -> str:
     if condition.limit_ns is not None:
         what = f"took {digits(condition.limit_ns / 1e6)} ms or more, or failed"
     span = f"{_percent(kept.low)} to {_percent(kept.high)}"
+    of_class = f" of the class {quoted(condition.of_class)}" if condition.of_class else ""
     return (
-        f"{_percent(kept.share)} of {kept.requests:,} requests {what} (95 % interval {span}), and "
-        f"fewer than {_percent(condition.allowed)} may"
+        f"{_percent(kept.share)} of {kept.requests:,} requests{of_class} {what} (95 % interval "
+        f"{span}), and fewer than {_percent(condition.allowed)} may"
     )
 
 
@@ -216,15 +237,19 @@ def verdict(found: Sequence[PromiseVerdict]) -> PromiseVerdict:
 class Breach:
     """Watches one drive: has it surely broken a promise by now? Used to end a drive early.
 
-    ``window``: of the drive, in ns. What it sees are samples in the core's own form; those it saw
-    before are passed over. It looks at the whole window so far, now and then, and asks for far more
+    ``window``: of the drive, in ns. ``classes``: the class of each request, by its number; empty:
+    they have none. What it sees are samples in the core's own form; those it saw before are passed
+    over. It looks at the whole window so far, now and then, and asks for far more
     certainty than a judgement does, as it looks often. Nothing of it is kept: the record is judged
     by itself.
     """
 
-    def __init__(self, texts: Sequence[str], window: tuple[int, int]) -> None:
+    def __init__(
+        self, texts: Sequence[str], window: tuple[int, int], classes: Sequence[str] = ()
+    ) -> None:
         self._promises = [parse_promise(text) for text in texts]
         self._window = window
+        self._classes = Classes.of(classes) if classes else None
         self._next_ns = window[0] + _FIRST_NS
         self._fresh, self._seen = Fresh(), np.empty(0, SAMPLE)
         self._new: list[NDArray[Any]] = []
@@ -241,6 +266,7 @@ class Breach:
         trace = Trace(
             query=seen["request"], outcome=seen["outcome"], due=seen["due"], free=seen["free"],
             sent=seen["sent"], done=seen["done"], window=(start, min(end, elapsed_ns)),
+            classes=self._classes,
         )  # fmt: skip
         return any(self._broken(judge(promise, trace)) for promise in self._promises)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.judgement import Estimate, Finding, Steadiness, Step
 from searchbench.analysis.stats import within
 from searchbench.analysis.sweep import promises
-from searchbench.analysis.trial import machine, serving, steadiness, throughput
+from searchbench.analysis.trial import by_class, machine, serving, steadiness, throughput
 from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
 from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.analysis.trial.replies import REDIRECTS, SIZES
@@ -148,6 +148,7 @@ def step_of(
         server_cores=cores.value if cores else None,
         worst_minute=_worst_minute(trace, good),
         findings=tuple(findings),
+        classes=by_class.of_window(trace),
     )
 
 

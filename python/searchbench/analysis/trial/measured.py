@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.analysis.stats import within
+from searchbench.analysis.trial import classes
+from searchbench.analysis.trial.classes import Classes
 from searchbench.record import Record, Trial
 from searchbench.record.trial import Asked
 
@@ -29,7 +31,8 @@ class Trace:
     """Every request of a trial. Instants in ns since the start of the drive, -1 for never.
 
     Invariant: all arrays have the same length. ``window``: start and end in ns. ``client``: which
-    client of a closed loop asked; None: not on record.
+    client of a closed loop asked; None: not on record. ``classes``: of its queries; None: they have
+    none.
     """
 
     query: NDArray[np.uint32]
@@ -40,6 +43,7 @@ class Trace:
     done: Ints
     window: tuple[int, int]
     client: NDArray[np.uint16] | None = None
+    classes: Classes | None = None
 
     @property
     def window_s(self) -> float:
@@ -99,6 +103,7 @@ def first_asks(trace: Trace, asked: Sequence[Asked]) -> Trace:
         sent=moved(sent),
         done=moved(done),
         window=(0, int(begins[-1])),
+        classes=trace.classes,
     )
 
 
@@ -119,6 +124,7 @@ def whole_trace(record: Record, trial: Trial) -> Trace:
         outcome=_column(record, name, "outcome").astype(np.uint8, copy=False),
         window=(window.start, window.end) if window is not None else (0, last + 1),
         client=_clients(record, trial),
+        classes=classes.of_trial(record, trial),
         **instants,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -27,6 +27,7 @@ from searchbench.analysis.sweep import steps
 from searchbench.analysis.trial import (
     alone,
     bottleneck,
+    by_class,
     cache,
     coverage,
     firsts,
@@ -50,6 +51,7 @@ from searchbench.analysis.trial.measured import (
     measured_of,
     whole_trace,
 )
+from searchbench.analysis.trial.pooled import over_replicates, wider
 from searchbench.record import Record, Trial
 from searchbench.study.plan import Treatment
 
@@ -58,7 +60,10 @@ Nanoseconds = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A trial as judged, with its ascending durations for pooling (empty if it was not valid)."""
+    """A trial as judged, with its ascending durations for pooling (empty if it was not valid).
+
+    ``by_class``: the same by class of queries, service and response.
+    """
 
     result: TrialResult
     service_ns: Nanoseconds
@@ -67,6 +72,7 @@ class Judged:
     pool: pool.Pool | None = None
     sent: coverage.Sent | None = None
     held_back: bottleneck.Seen = bottleneck.UNKNOWN
+    by_class: Mapping[str, tuple[Nanoseconds, Nanoseconds]] = field(default_factory=dict)
 
 
 def judge_trial(
@@ -143,6 +149,7 @@ def judge_trial(
                 findings = validity.gravest_first((*findings, *late))
         step = replace(step, steadiness=tested.answer, findings=findings)
     held_back = bottleneck.of_trial(trial, trace, [f.kind for f in findings])
+    seen_by_class, classes = by_class.of_window(trace), trace.classes
     del trace
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
@@ -164,9 +171,11 @@ def judge_trial(
         steady_from_s=warm.steady_from_s,
         steadiness=tested,
         shaped=over_stages,
+        classes=seen_by_class,
     )
     durations = (empty, empty) if bad else (service, response)
-    return Judged(result, *durations, step, connections, sent, held_back)
+    pooled = {} if bad or classes is None else by_class.durations(measured, classes)
+    return Judged(result, *durations, step, connections, sent, held_back, pooled)
 
 
 def _of_first_asks(
@@ -197,11 +206,16 @@ def _of_first_asks(
         outcomes=counts,
         findings=findings,
         cold=firsts.state(trial),
+        classes=by_class.of_window(trace),
     )
     empty = np.empty(0, dtype=np.int64)
     durations = (empty, empty) if bad else (service, response)
     held_back = bottleneck.Seen("unknown", "the system was at rest between queries")
-    return Judged(result, *durations, sent=coverage.sent_by(trial, trace), held_back=held_back)
+    pooled = {} if bad or trace.classes is None else by_class.durations(measured, trace.classes)
+    return Judged(
+        result, *durations, sent=coverage.sent_by(trial, trace), held_back=held_back,
+        by_class=pooled,
+    )  # fmt: skip
 
 
 def _audited(audit: Sequence[Finding], more: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -274,7 +288,7 @@ def judge_treatment(planned: Treatment, judged: Sequence[Judged]) -> TreatmentRe
     for j in used:
         for name, figure in j.result.figures.items():
             each.setdefault(name, []).append(figure)
-    figures = {name: _over_replicates(own) for name, own in sorted(each.items())}
+    figures = {name: over_replicates(own) for name, own in sorted(each.items())}
     curves: dict[str, Curve] = {}
     for kind in ("service", "response"):
         parts = [j.service_ns if kind == "service" else j.response_ns for j in used]
@@ -283,7 +297,7 @@ def judge_treatment(planned: Treatment, judged: Sequence[Judged]) -> TreatmentRe
         curves[kind] = _with_range(latency.curve(kind, pooled), parts)
         for name, q in latency.LANDMARKS.items():
             if found := latency.quantile(pooled, q):
-                figures[f"{kind}_{name}"] = _wider(found, figures.get(f"{kind}_{name}"))
+                figures[f"{kind}_{name}"] = wider(found, figures.get(f"{kind}_{name}"))
     return TreatmentResult(
         treatment=planned.id,
         label=planned.label or planned.id,
@@ -294,6 +308,9 @@ def judge_treatment(planned: Treatment, judged: Sequence[Judged]) -> TreatmentRe
         response=curves["response"],
         trials=tuple(j.result for j in judged),
         bottleneck=bottleneck.of_treatment([(j.result, j.held_back) for j in judged]),
+        classes=by_class.over_trials(
+            [j.result.classes for j in used], [j.by_class for j in used]
+        ),
     )
 
 
@@ -337,16 +354,6 @@ def resources(trials: Sequence[Trial], result: TreatmentResult) -> dict[str, Est
         if name in result.figures:
             found[name] = result.figures[name]
     return found
-
-
-def _over_replicates(each: Sequence[Estimate]) -> Estimate:
-    values, unit = [e.value for e in each], each[0].unit
-    if found := geometric_estimate(values, unit):
-        return found
-    span = mean_interval(values)
-    if span is not None:  # what cannot be less than nothing is not said to be perhaps less
-        span = replace(span, low=max(0.0, span.low))
-    return Estimate(float(np.mean(values)), unit, len(values), span)
 
 
 def _figures(
@@ -402,16 +409,6 @@ def _with_range(curve: Curve, parts: Sequence[Nanoseconds]) -> Curve:
         low[i] = min(low[i], *own)
         high[i] = max(high[i], *own)
     return replace(curve, low=tuple(low), high=tuple(high))
-
-
-def _wider(pooled: Estimate, replicates: Estimate | None) -> Estimate:
-    inner = pooled.interval
-    if inner is None or replicates is None or replicates.interval is None:
-        return pooled
-    outer = replicates.interval
-    low, high = min(inner.low, outer.low), max(inner.high, outer.high)
-    method = f"the wider of order statistics and {outer.method}"
-    return replace(pooled, interval=Interval(low, high, inner.level, method))
 
 
 def _unit(name: str) -> str:

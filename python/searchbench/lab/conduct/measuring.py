@@ -18,7 +18,12 @@ from searchbench.lab.conduct.session import Run
 from searchbench.lab.drive.drive import Samples, decoded
 from searchbench.lab.drive.refused import said
 from searchbench.lab.drive.warming import Warming
-from searchbench.lab.drive.workload import DocumentsAlone, Spread, VerbatimRequests
+from searchbench.lab.drive.workload import (
+    DocumentsAlone,
+    PortableQueries,
+    Spread,
+    VerbatimRequests,
+)
 from searchbench.lab.fleet.fleet import FleetEndpoint
 from searchbench.lab.fleet.parts import FleetError
 from searchbench.lab.probe.totals import machine_totals, server_totals, spent
@@ -123,7 +128,8 @@ def _progress(
     # A study that may be ended has a fixed warm-up: the window is known beforehand.
     if warming is None and sitting.breach is not None and sitting.rules.abort:
         due_ns = np.empty(0, np.int64) if order.due_ns is None else order.due_ns
-        broken = sitting.breach(sitting.rules.promises, window.bounds_ns(due_ns))
+        classes = _classes_by_request(run)
+        broken = sitting.breach(sitting.rules.promises, window.bounds_ns(due_ns), classes)
 
     latest_ns = round(window.warmup_s * 1e9)  # by then the window has begun
     opening = False
@@ -142,6 +148,15 @@ def _progress(
         return goes_on and (broken is None or not broken(elapsed_ns, recent))
 
     return on_tick
+
+
+def _classes_by_request(run: Run) -> list[str]:
+    """The class of each request by its number, as the samples of the core have it; empty: none."""
+    workload = run.opened.workload
+    if not isinstance(workload, PortableQueries | VerbatimRequests) or not workload.asked.classes:
+        return []
+    of_query = workload.asked.classes
+    return [of_query[int(query)] for query in run.session.bytes().request_to_query]
 
 
 def _before_the_window(

@@ -31,9 +31,10 @@ from searchbench.lab.get.fetch import debian_snapshot
 from searchbench.lab.system.address import Target, target_of
 from searchbench.record.trial import Corpus as CorpusAbout
 from searchbench.record.trial import Load as LoadAbout
+from searchbench.spec import nearest
 from searchbench.study.inputs import guessed, operators_said
 from searchbench.study.plan import Treatment
-from searchbench.workload.load_table import resolve_told
+from searchbench.workload.load_table import classes_promised, resolve_told
 from searchbench.workload.loads import Load, Replay, open_load
 from searchbench.workload.operations.model import Operation
 from searchbench.workload.queries.registry import open_queries
@@ -64,11 +65,12 @@ class Opened:
 
 @dataclass
 class Openings:
-    """``base``: the directory that file names are relative to."""
+    """``base``: the directory that file names are relative to. ``promises``: of the study."""
 
     base: Path
     seed: int
     watch: Watch
+    promises: tuple[str, ...] = ()
     _corpora: dict[str, tuple[Corpus, CorpusAbout]] = field(default_factory=dict)
     _queries: dict[str, QuerySet] = field(default_factory=dict)
     _requests: dict[str, RequestSet] = field(default_factory=dict)
@@ -97,6 +99,7 @@ class Openings:
         load = open_load(_driven(treatment.load), self.base)
         if isinstance(workload, PortableQueries | VerbatimRequests):
             _insist_on_times(workload, load)
+            _insist_on_classes(workload, self.promises)
         named = treatment.engine
         return Opened(
             treatment,
@@ -268,6 +271,21 @@ def _insist_on_times(workload: PortableQueries | VerbatimRequests, load: Load) -
             "give a log that has, or JSON lines with `t` in seconds",
             "compile",
         )
+
+
+def _insist_on_classes(
+    workload: PortableQueries | VerbatimRequests, promises: tuple[str, ...]
+) -> None:
+    """LabError where a promise is for a class that nothing that is asked has."""
+    classes = [name for name in dict.fromkeys(workload.asked.classes) if name]
+    for name in classes_promised(promises):
+        if name not in classes:
+            hint = "give the lines a key `class`, name files by class, or set `classes`"
+            raise LabError(
+                f'a promise is for the class "{name}", and nothing in {workload.asked.name} is of '
+                f"it; {nearest(name, classes) if classes else hint}",
+                "compile",
+            )
 
 
 def _driven(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def run(
     study = study if isinstance(study, Study) else read_study(study)
     plan = plan or make_plan(study)
     host.require_release_build()
-    openings = Openings(study.base, study.seed, watch or Silence())
+    openings = Openings(study.base, study.seed, watch or Silence(), study.promises)
     path = Path(record) if record else Path("records") / study.name
     with alone(path):
         left = left_of(plan, path)
@@ -121,7 +121,7 @@ def verify(
         )
     study = study if isinstance(study, Study) else read_study(study)
     plan = make_plan(study)
-    openings = Openings(study.base, study.seed, watch or Silence())
+    openings = Openings(study.base, study.seed, watch or Silence(), study.promises)
     judging = structs.replace(plan.judging, measure="trials", control=None, replicates=1)
     # Nothing is timed, so no time is estimated; by that `run` tells it from a plan of its own.
     trials = tuple(_answering(plan))

@@ -10,7 +10,7 @@ from searchbench.study.plan import Trial
 
 # For promises and a drive's window in ns: takes the nanoseconds since its start and the samples it
 # finished last, and says whether a promise is surely broken by now.
-Breach = Callable[[Sequence[str], tuple[int, int]], Callable[[int, bytes], bool]]
+Breach = Callable[[Sequence[str], tuple[int, int], Sequence[str]], Callable[[int, bytes], bool]]
 
 
 class Watch(Protocol):

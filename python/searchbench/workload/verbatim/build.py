@@ -86,7 +86,8 @@ class Builder(Gathering[Ask]):
             asks, log, times = _by_time(asks, log, times)
         if times is not None:
             times = times - times[0]
-        classes = tuple(ask.own_class or ask.group for ask in asks)
+        # A group without a name has its number for one.
+        classes = tuple(a.own_class or ("" if a.group.isdigit() else a.group) for a in asks)
         return RequestSet(
             name, asks, log, times, groups, tuple(self.bad), self.bad_count,
             classes if any(classes) else (),
