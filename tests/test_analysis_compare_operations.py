@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from searchbench.analysis.compare.pairs import family
+from searchbench.analysis.compare.family import family
 from searchbench.analysis.compare.verdict import decide
 from searchbench.analysis.judgement import (
     Comparison,

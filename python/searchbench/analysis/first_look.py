@@ -8,6 +8,7 @@ from dataclasses import replace
 from searchbench.analysis import answer
 from searchbench.analysis.compare import pairs, systems
 from searchbench.analysis.judgement import (
+    ClassComparison,
     Comparison,
     Finding,
     Judgement,
@@ -32,6 +33,12 @@ def unresolved(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
         else c
         for c in comparisons
     )
+
+
+def unresolved_classes(found: Sequence[ClassComparison]) -> tuple[ClassComparison, ...]:
+    """The same of comparisons by class."""
+    compared = unresolved([one.compared for one in found])
+    return tuple(replace(one, compared=c) for one, c in zip(found, compared, strict=True))
 
 
 def untold(steps: Sequence[Step]) -> tuple[Step, ...]:

@@ -17,7 +17,7 @@ from searchbench.analysis import answer, findings, first_look, held, remedies
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.capacity import search
 from searchbench.analysis.capacity import verdict as of_capacity
-from searchbench.analysis.compare import builds, pairs, scaling, verdict, why
+from searchbench.analysis.compare import builds, by_class, pairs, scaling, verdict, why
 from searchbench.analysis.compare import jobs as jobs_of
 from searchbench.analysis.compare.same_work import SameWork, same_work
 from searchbench.analysis.judgement import Agreement, Judgement, RecordComparison, Step, Verdict
@@ -136,14 +136,17 @@ def _of_trials(
     metrics = [*jobs_of.metrics(judging), *(metrics if judging.driven else [])]
     floors = pairs.noise_floors(treatments, metrics)
     built, by_id = builds.of(record), {t.treatment: t for t in treatments}
+    drafts = pairs.drafts(treatments, loads, samples, answers, floors, wanted, built, judging)
     compared = tuple(
-        why.explained(c, by_id[c.a], by_id[c.b], found.findings)
-        for c in pairs.comparisons(
-            treatments, loads, samples, answers, floors, wanted, built, judging
-        )
+        why.explained(c, by_id[c.a], by_id[c.b], found.findings) for c in pairs.decided(drafts)
+    )
+    classes = by_class.of_record(record, treatments) if judging.driven else None
+    of_classes = by_class.comparisons(
+        classes, treatments, loads, samples, answers, wanted, built, drafts.p_values
     )
     if found.first_look:
         compared = first_look.unresolved(compared)
+        of_classes = first_look.unresolved_classes(of_classes)
     # Where nothing was driven, no comparison looked at them.
     agreed = answers.shown() if judging.driven else answers.of_all([*by_id])
     scales = scaling.scales(treatments, metrics, compared)
@@ -159,8 +162,10 @@ def _of_trials(
             noise_floor,
             judging.agreement.require,
             scales,
+            of_classes,
         ),
         comparisons=compared,
+        class_comparisons=of_classes,
         noise_floor=noise_floor,
         agreement=agreed,
         findings=findings.in_order([*own, *found.findings], treatments),
@@ -215,7 +220,8 @@ def _of_steps(
     by_id = {t.treatment: t for t in treatments}
     started = frozenset(t.treatment for t in record.trials if t.attached is None)
     evidence = Evidence(by_id, loads, samples, work, builds.of(record), started)
-    return _spelt(of_sweep.sustained(found, subjects, evidence), judging)
+    classes = by_class.of_record(record, treatments)
+    return _spelt(of_sweep.sustained(found, subjects, evidence, classes), judging)
 
 
 def _spelt(found: Judgement, judging: Judging) -> Judgement:

@@ -25,6 +25,7 @@ from searchbench.record import Record, Trial
 from searchbench.study.plan import Require
 
 EXAMPLES = 20
+WITHOUT = "without a class"  # queries that have none, where others have
 
 # Why two systems answer a query differently, where the record can tell.
 ERROR = "error"  # one of them refused or failed
@@ -190,6 +191,7 @@ def compare(
         "order": totals & extras & found.order_same,
     }[require]
     by_number = {int(row["query"]): row for row in queries}
+    classes = [str(by_number.get(int(q), {}).get("class") or "") for q in both]
     # The first that holds; "" is to be named query by query.
     named = np.select(
         [
@@ -259,8 +261,18 @@ def compare(
                 agreeing & ~((totals | ~known) & (found.order_same | found.undecided) & extras)
             )
         ),
+        by_class=_by_class(classes, agreeing),
     )
     return Pair(agreement, both[agreeing])
+
+
+def _by_class(classes: Sequence[str], agreeing: Bools) -> dict[str, tuple[int, int]]:
+    """By class, how many of its queries agree, and of how many; empty where none has a class."""
+    if not any(classes):
+        return {}
+    of = Counter(classes)
+    agree = Counter(name for name, same in zip(classes, agreeing.tolist(), strict=True) if same)
+    return {name or WITHOUT: (agree[name], n) for name, n in of.items()}
 
 
 def under_load(record: Record, trial: Trial, *, answered: bool = False) -> tuple[int, int, int]:

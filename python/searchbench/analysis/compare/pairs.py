@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import combinations
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.analysis.agreement.agreement import Pair
-from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.compare import builds, failed, jobs, standing, state
+from searchbench.analysis.compare.family import family
 from searchbench.analysis.compare.mix import MINGLED, Mix, adds_up
 from searchbench.analysis.judgement import Comparison, Floor, TreatmentResult, TrialResult
 from searchbench.analysis.stats.distributions import normal
@@ -40,7 +39,6 @@ from searchbench.analysis.words import of_job
 from searchbench.record.trial import Load
 from searchbench.study.plan import Judging
 
-ALL_PAIRS_UP_TO = 6  # treatments; beyond, only pairs that differ in one factor
 MANY_TWINS = 20  # from here on the floor is the 95 % quantile, not the greatest
 
 Floats = NDArray[np.float64]
@@ -60,34 +58,6 @@ def metrics_for(load: Load, wanted: str) -> tuple[str, ...]:
     if wanted == "throughput" and load.kind != "closed":
         return usual
     return (wanted, *(metric for metric in usual if metric != wanted))
-
-
-def family(treatments: Sequence[TreatmentResult]) -> list[tuple[str, str]]:
-    """The pairs to be compared, decided by the plan alone and never by the results.
-
-    All pairs up to six treatments. Beyond, those that differ in exactly one factor: of
-    a numeric one only neighbouring levels, of others all. A method of an operation and the system
-    are one factor where neither system is asked by the other's method. What answers one operation
-    is compared with nothing that answers another.
-    """
-    both = [
-        (a, b)
-        for a, b in combinations(treatments, 2)
-        if a.levels.get("operation") == b.levels.get("operation")
-    ]
-    if len(treatments) <= ALL_PAIRS_UP_TO:
-        return [(a.treatment, b.treatment) for a, b in both]
-    pairs = []
-    asked = {(t.system, t.levels.get("method")) for t in treatments}
-    for a, b in both:
-        factors = [f for f in {**a.levels, **b.levels} if a.levels.get(f) != b.levels.get(f)]
-        if {"system", "method"} <= {*factors}:
-            crossed = {(a.system, b.levels.get("method")), (b.system, a.levels.get("method"))}
-            if not crossed & asked:
-                factors.remove("method")
-        if len(factors) == 1 and _neighbours(factors[0], a, b, treatments):
-            pairs.append((a.treatment, b.treatment))
-    return pairs
 
 
 def value(trial: TrialResult, samples: Samples, metric: str, keep: Any) -> float | None:
@@ -137,26 +107,60 @@ def noise_floors(treatments: Sequence[TreatmentResult], metrics: Sequence[str]) 
     return floors
 
 
-def comparisons(
+class Answered(Protocol):
+    """How two treatments answered what they are compared over, and how many queries that is."""
+
+    def pair(self, a: str, b: str) -> Pair | None:
+        """How they agree; None where documents or queries are not the same."""
+        ...
+
+    def distinct(self, treatment: str) -> int:
+        """How many distinct queries."""
+        ...
+
+
+@dataclass(frozen=True)
+class Drafts:
+    """Comparisons that are not yet corrected for each other.
+
+    ``each``: a comparison, the logs of its ratio by block, and what the states of both could make.
+    """
+
+    each: Sequence[tuple[Comparison, list[float], str]]
+    by_id: Mapping[str, TreatmentResult]
+    loads: Mapping[str, Load]
+    noises: Mapping[str, Noise | None]
+    by_jobs: Mapping[tuple[str, str], str]
+
+    @property
+    def p_values(self) -> list[float | None]:
+        """Of each, before any correction."""
+        return [comparison.p_value for comparison, _, _ in self.each]
+
+
+def drafts(
     treatments: Sequence[TreatmentResult],
     loads: Mapping[str, Load],
     samples: Samples,
-    answers: AnswerBook,
+    answers: Answered,
     floors: Mapping[str, Floor],
     metric: str,
     built: builds.Builds,
     judging: Judging = _NO_JOBS,
-) -> tuple[Comparison, ...]:
-    """Every comparison of the study, corrected together. ``built``: as ``builds.of`` has it.
+    *,
+    members: NDArray[np.int64] | None = None,
+) -> Drafts:
+    """Every comparison of the study, to be decided. ``built``: as ``builds.of`` has it.
 
-    ``judging``: which jobs there are, and whether anything was driven.
+    ``judging``: which jobs there are, and whether anything was driven. ``members``: the numbers of
+    the queries that they are over, with ``treatments`` and ``answers`` of these alone; None: all.
     """
     by_id = {t.treatment: t for t in treatments}
     states = {t.treatment: (t.label, state.of(t)) for t in treatments}
     compared = family(treatments)
     once = {pair for pair in compared if builds.once(*pair, built)}
     noises = {m: _noise(treatments, m) for m in {name for t in treatments for name in t.figures}}
-    drafts: list[tuple[Comparison, list[float], str]] = []
+    found: list[tuple[Comparison, list[float], str]] = []
     by_jobs: dict[tuple[str, str], str] = {}
     for a, b in compared:
         pair, distinct = answers.pair(a, b), answers.distinct(a)
@@ -166,14 +170,16 @@ def comparisons(
             apart = "" if pair is None else _apart(pair)
             draft, logs = jobs.draft(by_id[a], by_id[b], name, floor, pair, apart)
             ratio, p = paired_ratio(logs, noises.get(name))
-            drafts.append((replace(draft, ratio=ratio, p_value=p), logs, ""))
+            found.append((replace(draft, ratio=ratio, p_value=p), logs, ""))
         if not judging.driven:
             continue
         measured = fewest_on_both(by_id[a], by_id[b], samples, pair)
         other = metrics_for(loads[b], metric)
         for name in (name for name in metrics_for(loads[a], metric) if name in other):
             floor = floors[name].value if name in floors else 1.0
-            draft, logs = _draft(by_id[a], by_id[b], loads, samples, pair, name, floor, distinct)
+            draft, logs = _draft(
+                by_id[a], by_id[b], loads, samples, pair, name, floor, distinct, members
+            )
             said = ""
             shares = [(t.label, failed.share(t)) for t in (by_id[a], by_id[b])]
             draft = replace(draft, failed=(shares[0][1], shares[1][1]))
@@ -187,22 +193,27 @@ def comparisons(
                     draft, ratio=ratio, p_value=p, state=known.kind, state_floor=known.ratio,
                     build_floor=builds.floor(len(once), ratio) if (a, b) in once and ratio else 1.0,
                 )  # fmt: skip
-            drafts.append((replace(draft, queries_measured=measured), logs, said))
-    adjusted = holm([comparison.p_value for comparison, _, _ in drafts])
+            found.append((replace(draft, queries_measured=measured), logs, said))
+    return Drafts(found, by_id, loads, noises, by_jobs)
+
+
+def decided(of: Drafts, beside: Sequence[float | None] = ()) -> tuple[Comparison, ...]:
+    """The comparisons, corrected together, and with others whose p-values are ``beside``."""
+    adjusted = holm([*of.p_values, *beside])
     tests = sum(p is not None for p in adjusted)
     return tuple(
         _decide(
             _remarked(comparison),
             logs,
-            noises.get(comparison.metric),
+            of.noises.get(comparison.metric),
             p,
             tests,
             said,
-            by_jobs[comparison.a, comparison.b]
+            of.by_jobs[comparison.a, comparison.b]
             if of_job(comparison.metric)
-            else failed.against(comparison, by_id, loads),
+            else failed.against(comparison, of.by_id, of.loads),
         )
-        for (comparison, logs, said), p in zip(drafts, adjusted, strict=True)
+        for (comparison, logs, said), p in zip(of.each, adjusted, strict=False)
     )
 
 
@@ -225,9 +236,11 @@ def _draft(
     metric: str,
     floor: float,
     distinct: int,
+    members: NDArray[np.int64] | None,
 ) -> tuple[Comparison, list[float]]:
     used = distinct if pair is None else int(pair.agreeing.size)
-    keep = pair.agreeing if pair is not None and used < distinct else None
+    same = members if pair is None else pair.agreeing
+    keep = same if members is not None or used < distinct else None
     left_out = 0 if pair is None else max(0, distinct - used)
     reason = "they were not asked the same over the same documents, so answers are not compared"
     ids, reason = (a.treatment, b.treatment), reason if pair is None else ""
@@ -249,9 +262,9 @@ def _draft(
     mingled = False
     for block in sorted(mine.keys() & other.keys()):
         trials = mine[block], other[block]
-        if metric == "throughput" and pair is not None:
+        if metric == "throughput" and same is not None:
             both = [samples.measured(trial.trial) for trial in trials]
-            mix = Mix(both[0], both[1], pair.agreeing)
+            mix = Mix(both[0], both[1], same)
             x, y = (mix.value(*of, metric) for of in zip(both, own_loads, strict=True))
             sides = list(zip((a, b), both, own_loads, strict=True))
             lacking |= {t.label: None for t, m, load in sides if not adds_up(m, load)}
@@ -422,18 +435,6 @@ def _by_block(treatment: TreatmentResult, *, control: bool = False) -> dict[int,
         for trial in treatment.trials
         if trial.status == "valid" and trial.control is control
     }
-
-
-def _neighbours(
-    factor: str, a: TreatmentResult, b: TreatmentResult, all_of: Sequence[TreatmentResult]
-) -> bool:
-    levels = {t.levels[factor] for t in all_of if factor in t.levels}
-    if not all(isinstance(x, int | float) and not isinstance(x, bool) for x in levels):
-        return True
-    if factor not in a.levels or factor not in b.levels:
-        return False
-    ordered = sorted(float(x) for x in levels)
-    return abs(ordered.index(float(a.levels[factor])) - ordered.index(float(b.levels[factor]))) == 1
 
 
 def _join(first: str, second: str) -> str:

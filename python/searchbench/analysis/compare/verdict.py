@@ -11,8 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from searchbench.analysis.answer import Rank, Said, in_short, said, sentences
-from searchbench.analysis.compare import builds, failed, jobs, pairs, standing, systems, why
+from searchbench.analysis.compare import (
+    builds,
+    by_class,
+    failed,
+    jobs,
+    pairs,
+    standing,
+    systems,
+    why,
+)
 from searchbench.analysis.judgement import (
+    ClassComparison,
     Comparison,
     Estimate,
     Floor,
@@ -49,8 +59,10 @@ def decide(
     noise_floor: Floor | None,
     require: str,
     scales: Sequence[Scale] = (),
+    classes: Sequence[ClassComparison] = (),
 ) -> Verdict:
-    """The verdict on a study by one metric. ``loads``: the load of each treatment."""
+    """The verdict on a study by one metric. ``loads``: the load of each treatment; ``classes``:
+    the comparisons by class of queries."""
     trials = [trial for t in treatments for trial in t.trials]
     usable = [t for t in treatments if metric in t.figures]
     if not usable:
@@ -80,6 +92,8 @@ def decide(
             found += said(asked, Rank.MORE)
         else:
             found += said([_tally(groups)], Rank.MORE if found else Rank.ANSWER)
+        # One that is faster overall and slower for a class is no simple answer.
+        found += said(by_class.sentences(classes, own, labels, metric), Rank.DOUBT)
         found += said([standing.over_all(own, require)], Rank.DOUBT)
     found += said([jobs.sentence(own, labels, require)], Rank.DOUBT)
     found += said(_peaks(scales, metric, own, treatments), Rank.ASIDE)

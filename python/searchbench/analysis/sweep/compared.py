@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from searchbench.analysis.compare import builds, failed, otherwise, pairs, standing, state
 from searchbench.analysis.compare.same_work import SameWork
 from searchbench.analysis.judgement import Comparison, TreatmentResult
@@ -28,7 +31,9 @@ class Evidence:
     """What comparisons rest on besides the points.
 
     ``work``: whether two subjects answer the same, in this order. ``built``: as ``builds.of`` has
-    it. ``started``: the treatments whose system each block started anew.
+    it. ``started``: the treatments whose system each block started anew. ``members``: the numbers
+    of the requests of the one class that is compared, of whose steps the points then are; None:
+    all requests are.
     """
 
     by_id: Mapping[str, TreatmentResult]
@@ -37,6 +42,7 @@ class Evidence:
     work: Callable[[str, str], SameWork]
     built: builds.Builds
     started: frozenset[str] = frozenset()
+    members: NDArray[np.int64] | None = None
 
 
 def comparisons(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> tuple[Comparison, ...]:
@@ -45,6 +51,37 @@ def comparisons(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> tup
     ``found``: points as ``tried`` has them; none is compared where one gave other answers. At
     rates that one does not keep up with, what is answered counts.
     """
+    return prepared(found, evidence).decided()
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Comparisons that are not yet corrected for each other: ``each`` with what it was made of."""
+
+    each: Sequence[tuple[_Draft, Comparison]]
+    evidence: Evidence
+
+    @property
+    def p_values(self) -> list[float | None]:
+        """Of each, before any correction."""
+        return [c.p_value for _, c in self.each]
+
+    def decided(self, beside: Sequence[float | None] = ()) -> tuple[Comparison, ...]:
+        """The comparisons, corrected together, and with others whose p-values are ``beside``."""
+        adjusted = intervals.holm([*self.p_values, *beside])
+        evidence = self.evidence
+        return tuple(
+            _decide(
+                _answering(d, replace(c, p_value=p), evidence),
+                d.state,
+                failed.against(c, evidence.by_id, evidence.loads),
+            )
+            for (d, c), p in zip(self.each, adjusted, strict=False)
+        )
+
+
+def prepared(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> Prepared:
+    """The comparisons of ``comparisons``, to be decided."""
     met = [
         (a, b)
         for mine, other in combinations(found.values(), 2)
@@ -60,20 +97,14 @@ def comparisons(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> tup
         for work in (_work(a, b, evidence),)
         for mixed in (_mixed(a, b, evidence, work),)
         for metric in at.metrics(a, b)
+        # How many of a class are answered follows from how many of it are asked.
+        if evidence.members is None or metric != "answered"
     ]
     sure = [
         _with_builds(c, together if (d.a, d.b) in once else 0)
         for d, c in zip(drafts, _no_surer_than_drives(drafts, found), strict=True)
     ]
-    adjusted = intervals.holm([c.p_value for c in sure])
-    return tuple(
-        _decide(
-            _answering(d, replace(c, p_value=p), evidence),
-            d.state,
-            failed.against(c, evidence.by_id, evidence.loads),
-        )
-        for d, c, p in zip(drafts, sure, adjusted, strict=True)
-    )
+    return Prepared(list(zip(drafts, sure, strict=True)), evidence)
 
 
 @dataclass(frozen=True)
@@ -257,6 +288,9 @@ def _mixed(a: Point, b: Point, evidence: Evidence, work: SameWork) -> Mixed | No
     same = work.same
     if work.pair is None and same is not None and not same.size:
         same = None  # of what all is doubted the ratio is shown all the same
+    if evidence.members is not None:
+        members = evidence.members
+        same = members if same is None else np.intersect1d(same, members)
     return Mixed(a, b, (evidence.loads[a.treatment], evidence.loads[b.treatment]), of, same)
 
 

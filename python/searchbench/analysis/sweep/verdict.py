@@ -15,10 +15,11 @@ from searchbench.analysis import first_look
 from searchbench.analysis.answer import Rank, Said, in_short, said, sentences
 from searchbench.analysis.compare import standing, systems
 from searchbench.analysis.judgement import Estimate, Judgement, Step, Verdict
-from searchbench.analysis.sweep import drift, promises
+from searchbench.analysis.sweep import by_class, drift, promises
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep import words as say
-from searchbench.analysis.sweep.compared import Evidence, comparisons, decisive
+from searchbench.analysis.sweep.compared import Evidence, decisive, prepared
+from searchbench.analysis.trial.classes import Classes
 from searchbench.analysis.trial.replies import REDIRECTS, SIZES
 from searchbench.analysis.trial.silence import KIND as STALLS
 from searchbench.analysis.words import digits, listed, plural
@@ -30,17 +31,28 @@ ONCE = (
 Agreeing = Mapping[tuple[str, str], tuple[int, int]]
 
 
-def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence) -> Judgement:
-    """The same judgement with the answer of a sweep. ``subjects``: by treatment."""
+def sustained(
+    judged: Judgement,
+    subjects: Mapping[str, str],
+    evidence: Evidence,
+    classes: Classes | None = None,
+) -> Judgement:
+    """The same judgement with the answer of a sweep. ``subjects``: by treatment; ``classes``: of
+    the one list that all were asked."""
     steps, usable = judged.steps, at.points(judged.steps, judged.treatments)
     names = dict.fromkeys(subjects[t.treatment] for t in judged.treatments)
     found = {name: usable[name] for name in names if name in usable}
     agreeing = agreeing_of([*names], evidence)
     every = at.tried(steps, judged.treatments)
     driven = {name: every[name] for name in names if name in every}
-    compared = comparisons(driven, evidence)
+    drafts = prepared(driven, evidence)
+    compared = drafts.decided()
+    of_classes = by_class.comparisons(
+        classes, steps, judged.treatments, [*driven], evidence, drafts.p_values
+    )
     if judged.first_look:
         compared = first_look.unresolved(compared)
+        of_classes = first_look.unresolved_classes(of_classes)
     decide = decisive(compared)
     void = void_of(steps)
     otherwise, ended, unserved = (
@@ -78,6 +90,7 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
         ),
         *([*said([drift.sentence(*one)], Rank.DOUBT)] for one in drifts.items()),
         [*said(sentences(several), Rank.MORE if kept else Rank.ANSWER, Rank.MORE)],
+        [*said(by_class.sentences(of_classes, compared, subjects), Rank.DOUBT)],
         [*said(say.in_doubt(driven, decide), Rank.DOUBT)],
         [*said(say.same_hits(driven, decide), Rank.MORE)],
         [*said([standing.unsure(decide)], Rank.DOUBT)],
@@ -95,7 +108,8 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
     resolved = any(c.verdict in ("faster", "slower") for c in compared)
     best = systems.best(list(names), say.of_pairs(driven, decide))
     verdict = replace(worded(parts, void), resolved=resolved, best=best, lines=lines, header=header)
-    return replace(judged, verdict=verdict, comparisons=compared, void=void)
+    judged = replace(judged, verdict=verdict, comparisons=compared, void=void)
+    return replace(judged, class_comparisons=of_classes)
 
 
 def worded(parts: Sequence[Sequence[Said]], void: str, after: int = 0) -> Verdict:

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from searchbench.analysis.agreement.agreement import WITHOUT
 from searchbench.record import Record, Trial
 
 SHOWN = 20  # classes with figures; of more, the rest is one
-WITHOUT, REST = "without a class", "all other classes"
+REST = "all other classes"
 _REMEMBERED = 16  # query sets
 
 

@@ -1,0 +1,183 @@
+"""Treatments compared over one class of queries at a time: who is faster for which questions.
+
+Each class is judged as the whole study is, over the queries of it on which both agree, with the
+noise that the A/A control shows for that class. A verdict on a class is corrected for the
+comparisons of the study and of all its classes together, so a class is not called faster because
+many were looked at; the verdicts on the whole are corrected for each other alone.
+
+Classes are compared where all treatments were asked one list of queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from searchbench.analysis.agreement import agreement
+from searchbench.analysis.agreement.agreement import Pair
+from searchbench.analysis.agreement.answers import AnswerBook
+from searchbench.analysis.compare import builds, pairs
+from searchbench.analysis.judgement import ClassComparison, Comparison, TreatmentResult, TrialResult
+from searchbench.analysis.trial import cache, classes
+from searchbench.analysis.trial.classes import Classes
+from searchbench.analysis.trial.measured import Samples
+from searchbench.analysis.words import listed, plural
+from searchbench.record import Record
+from searchbench.record.trial import Load
+
+NAMED = 3  # classes that a sentence names
+# Figures of a whole trial that say in what state all of its queries were asked.
+_OF_THE_WHOLE = ("first_asks", cache.FIGURE)
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """The answers to the queries of one class."""
+
+    book: AnswerBook
+    members: NDArray[np.int64]
+
+    def pair(self, a: str, b: str) -> Pair | None:
+        """How two treatments agree on them."""
+        whole = self.book.pair(a, b)
+        if whole is None:
+            return None
+        x, y = self.book.of(a), self.book.of(b)
+        assert x is not None
+        assert y is not None
+        # Other queries get numbers that the other side has not, so they are in no pair.
+        there = np.isin(x.query, self.members)
+        own = replace(x, query=np.where(there, x.query, -1 - np.arange(x.query.size)))
+        rule = self.book.rule
+        return agreement.compare(own, y, require=rule.require, k=rule.k)
+
+    def distinct(self, treatment: str) -> int:
+        """How many queries the class has."""
+        return int(self.members.size)
+
+
+def of_record(
+    record: Record, treatments: Sequence[TreatmentResult]
+) -> Classes | None:
+    """The classes of the one list that all treatments were asked; None where there is no such."""
+    trials = {t.trial: t for t in record.trials}
+    found = [trials[t.trials[0].trial] for t in treatments if t.trials]
+    if not found or len({t.queries.digest for t in found}) > 1:
+        return None
+    own = classes.of_trial(record, found[0])
+    return own.shown if own is not None and len(own.names) > 1 else None
+
+
+def comparisons(
+    of: Classes | None,
+    treatments: Sequence[TreatmentResult],
+    loads: Mapping[str, Load],
+    samples: Samples,
+    answers: AnswerBook,
+    metric: str,
+    built: builds.Builds,
+    whole: Sequence[float | None],
+) -> tuple[ClassComparison, ...]:
+    """Every comparison over every class. ``whole``: the p-values of those of the study."""
+    if of is None:
+        return ()
+    drafts = []
+    for name in of.names:
+        own, members = [_of_class(t, name) for t in treatments], of.members(name)
+        metrics = sorted({m for load in loads.values() for m in pairs.metrics_for(load, metric)})
+        floors = pairs.noise_floors(own, metrics)
+        answered = _Answers(answers, members)
+        drafts.append(
+            (
+                name,
+                pairs.drafts(
+                    own, loads, samples, answered, floors, metric, built, members=members
+                ),
+            )
+        )
+    found = []
+    for name, draft in drafts:
+        beside = [p for other, d in drafts if other != name for p in d.p_values]
+        found += [
+            ClassComparison(name, c) for c in pairs.decided(draft, [*whole, *beside])
+        ]
+    return tuple(found)
+
+
+def _of_class(t: TreatmentResult, name: str) -> TreatmentResult:
+    """A treatment as if nothing but one class had been asked of it."""
+    return replace(t, trials=tuple(_trial(trial, name) for trial in t.trials))
+
+
+def _trial(trial: TrialResult, name: str) -> TrialResult:
+    seen = next((one for one in trial.classes if one.name == name), None)
+    kept = {key: trial.figures[key] for key in _OF_THE_WHOLE if key in trial.figures}
+    return replace(trial, figures={**kept, **(seen.figures if seen else {})})
+
+
+def sentences(
+    found: Sequence[ClassComparison],
+    compared: Sequence[Comparison],
+    labels: Mapping[str, str],
+    metric: str,
+) -> list[str]:
+    """What the classes say beside the whole, for each pair of which one of them is resolved.
+
+    Where a class says the opposite of the whole, that is what the sentence begins with.
+    """
+    said = []
+    for whole in (c for c in compared if c.metric == metric):
+        own = [f for f in found if _same(f.compared, whole)]
+        if sentence := _of_pair(own, whole, labels):
+            said.append(sentence)
+    return said
+
+
+def _same(a: Comparison, b: Comparison) -> bool:
+    return (a.a, a.b, a.metric) == (b.a, b.b, b.metric)
+
+
+def _of_pair(
+    own: Sequence[ClassComparison], whole: Comparison, labels: Mapping[str, str]
+) -> str:
+    faster, slower, other = (
+        [f for f in own if f.compared.verdict == verdict]
+        for verdict in ("faster", "slower", "not resolved")
+    )
+    if not faster and not slower:
+        return ""
+    a, b = labels.get(whole.a, whole.a), labels.get(whole.b, whole.b)
+    overall = {"faster": "faster", "slower": "slower"}.get(whole.verdict, "")
+    against = slower if whole.verdict == "faster" else faster if whole.verdict == "slower" else []
+    parts = []
+    if faster:
+        parts.append(f"faster for {_named(faster)}")
+    if slower:
+        parts.append(f"slower for {_named(slower)}")
+    if against:
+        first, second = (slower, faster) if whole.verdict == "faster" else (faster, slower)
+        words = ("slower", "faster") if whole.verdict == "faster" else ("faster", "slower")
+        parts = [f"{overall} overall, but {words[0]} for {_named(first)}"]
+        if second:
+            parts.append(f"{words[1]} for {_named(second)}")
+    if other:
+        n = len(other)
+        named = listed([f.name for f in other]) if n <= NAMED else f"{n} {plural(n, 'class', 'classes')}"
+        parts.append(f"not resolved for {named}")
+    return f"By class of queries, {b} is {', '.join(parts)}, compared with {a}."
+
+
+def _named(found: Sequence[ClassComparison]) -> str:
+    """The classes with their ratios, those with the greatest first; of many a number."""
+    def size(f: ClassComparison) -> float:
+        ratio = f.compared.ratio.value if f.compared.ratio else 1.0
+        return max(ratio, 1 / ratio)
+
+    most = sorted(found, key=size, reverse=True)
+    names = [f"{f.name} ({size(f):.3g} times)" for f in most[:NAMED]]
+    if rest := len(most) - NAMED:
+        names += [f"{rest} more"] if rest > 0 else []
+    return listed(names)

@@ -1,0 +1,50 @@
+"""Which treatments are compared with each other: decided by the plan alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from searchbench.analysis.judgement import TreatmentResult
+
+ALL_PAIRS_UP_TO = 6  # treatments; beyond, only pairs that differ in one factor
+
+
+def family(treatments: Sequence[TreatmentResult]) -> list[tuple[str, str]]:
+    """The pairs to be compared, decided by the plan alone and never by the results.
+
+    All pairs up to six treatments. Beyond, those that differ in exactly one factor: of
+    a numeric one only neighbouring levels, of others all. A method of an operation and the system
+    are one factor where neither system is asked by the other's method. What answers one operation
+    is compared with nothing that answers another.
+    """
+    both = [
+        (a, b)
+        for a, b in combinations(treatments, 2)
+        if a.levels.get("operation") == b.levels.get("operation")
+    ]
+    if len(treatments) <= ALL_PAIRS_UP_TO:
+        return [(a.treatment, b.treatment) for a, b in both]
+    pairs = []
+    asked = {(t.system, t.levels.get("method")) for t in treatments}
+    for a, b in both:
+        factors = [f for f in {**a.levels, **b.levels} if a.levels.get(f) != b.levels.get(f)]
+        if {"system", "method"} <= {*factors}:
+            crossed = {(a.system, b.levels.get("method")), (b.system, a.levels.get("method"))}
+            if not crossed & asked:
+                factors.remove("method")
+        if len(factors) == 1 and _neighbours(factors[0], a, b, treatments):
+            pairs.append((a.treatment, b.treatment))
+    return pairs
+
+
+def _neighbours(
+    factor: str, a: TreatmentResult, b: TreatmentResult, all_of: Sequence[TreatmentResult]
+) -> bool:
+    levels = {t.levels[factor] for t in all_of if factor in t.levels}
+    if not all(isinstance(x, int | float) and not isinstance(x, bool) for x in levels):
+        return True
+    if factor not in a.levels or factor not in b.levels:
+        return False
+    ordered = sorted(float(x) for x in levels)
+    return abs(ordered.index(float(a.levels[factor])) - ordered.index(float(b.levels[factor]))) == 1
