@@ -14,6 +14,7 @@ Port = Annotated[int | None, Parameter(name="--prometheus")]
 Sets = Annotated[list[str] | None, Parameter(name="--set", negative=())]
 Only = Annotated[list[str] | None, Parameter(negative=())]
 Texts = Annotated[list[str] | None, Parameter(negative=())]
+Promises = Annotated[list[str] | None, Parameter(name=("--slo", "--promise"), negative=())]
 
 _PARAMETERS = "Parameters\n----------\n"
 Verb = TypeVar("Verb", bound=Callable[..., int])

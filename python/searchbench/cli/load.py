@@ -5,18 +5,19 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from searchbench.cli.flags import Flag, Json, Port, Texts
+from searchbench.cli.flags import Flag, Json, Port, Promises, Texts
 
 
 def load(
     *targets: str,
     requests: Path | None = None,
     form: str = "auto",
+    classes: str | None = None,
     clients: str | None = None,
     rate: str | None = None,
     replay: float | None = None,
     find_capacity: Flag = False,
-    slo: Texts = None,
+    slo: Promises = None,
     abort: Flag = False,
     effort: float = 1.0,
     seconds: float | None = None,
@@ -78,6 +79,10 @@ def load(
     form
         The form of the file, if its name and content do not show it: paths, json, jsonl, sql,
         access, groonga, sphinxql, mysql.
+    classes
+        Class the requests, and give every figure for each class: path, shape (as searchbench logs
+        classes them), words, or parameter:NAME. Requests may also name their class themselves (the
+        key class of JSON lines, named groups of drnbench). With --study: as of [queries].
     clients
         A closed loop with this many clients. For several steps: 1:20:2 (from, to, by), or 1,2,4,8.
     rate
@@ -88,8 +93,8 @@ def load(
         Search for the greatest rate that keeps the promise of --slo.
     slo
         A promise, such as 'p99 < 50ms, errors < 0.1%'. Each step is held to it; with
-        --find-capacity, the greatest rate that keeps it is searched for. May be given several
-        times.
+        --find-capacity, the greatest rate that keeps it is searched for. Of classes:
+        'autocomplete: p99 < 50ms; search: p99 < 200ms; errors < 0.1%'. May be given several times.
     abort
         End the run as soon as a step has surely broken a promise.
     effort

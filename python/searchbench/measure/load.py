@@ -25,6 +25,7 @@ from searchbench.study.inputs import look
 from searchbench.study.model import key_of
 from searchbench.study.planner import make_plan
 from searchbench.study.read import base_of
+from searchbench.workload.load_table import promises_of
 from searchbench.workload.verbatim.headers import REFERENCE, is_open, parse
 
 if TYPE_CHECKING:
@@ -48,11 +49,12 @@ class Asked:
     targets: Sequence[str]
     requests: Path | str | None = None
     form: str = "auto"
+    classes: str | None = None
     clients: Numbers | None = None
     rate: Numbers | None = None
     replay: float | None = None
     find_capacity: bool = False
-    slo: str | Sequence[str] | None = None
+    slo: str | Mapping[str, str] | Sequence[str | Mapping[str, str]] | None = None
     abort: bool = False
     effort: float = 1.0
     seconds: float | None = None
@@ -166,6 +168,7 @@ def _tables(asked: Asked) -> dict[str, Any]:
         return {**found, "requests": _requests(asked, path), "systems": systems}
     corpus, queries, engine = _studied(Path(asked.study), asked.system)
     systems = {name: {**engine, **table} for name, table in systems.items()}
+    queries |= _given(classes=asked.classes)
     found |= {"ingest": {"index": "as-found"}, "corpus": corpus, "queries": queries}
     return {**found, "systems": systems}
 
@@ -247,7 +250,8 @@ def _shared(asked: Asked) -> dict[str, Any]:
         "spread": asked.spread, "pause_s": asked.pause, "realtime": asked.realtime,
     }  # fmt: skip
     if asked.slo is not None:
-        table["slo"] = [asked.slo] if isinstance(asked.slo, str) else list(asked.slo)
+        one = isinstance(asked.slo, str | Mapping)
+        table["slo"] = [asked.slo] if one else list(asked.slo)
     if asked.abort:
         table["abort"] = True
     if asked.cpus:
@@ -355,12 +359,15 @@ def _requests(asked: Asked, path: str) -> dict[str, Any]:
                 f"{path} in the target and a file of requests: the file says what is sent; leave "
                 "the path out"
             )
-        return {"file": str(Path(asked.requests).resolve()), "form": asked.form, **method}
+        file = {"file": str(Path(asked.requests).resolve()), "form": asked.form}
+        return {**file, **_given(classes=asked.classes), **method}
     if not path:
         raise SearchbenchError(
             "nothing to send: give --requests FILE, or a path in the target "
             "(http://127.0.0.1:10041/d/status)"
         )
+    if asked.classes is not None:
+        raise SearchbenchError("--classes is for a file of requests, and one path is asked")
     return {"path": path, **method}
 
 
@@ -392,7 +399,7 @@ def _question(asked: Asked, names: Sequence[str]) -> str:
     """What the run answers, in a sentence."""
     who = ", ".join(names)
     if asked.find_capacity:
-        slo = asked.slo if isinstance(asked.slo, str) else "; ".join(asked.slo or ())
+        slo = "; also ".join(promises_of({"slo": asked.slo}))
         return f"What rate does {who} sustain with {slo}?"
     if asked.replay is not None:
         return f"How does {who} answer the log at {asked.replay:g} times its own speed?"

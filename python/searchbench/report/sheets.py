@@ -1,6 +1,7 @@
 """The judgement as CSV: files with headers that stay, for spreadsheets and scripts.
 
-Six files, a seventh (``steps``) of a sweep or a search for capacity, and of the latter an eighth.
+Six files, a seventh (``steps``) of a sweep or a search for capacity, and of the latter an eighth;
+where queries have classes, one more (``classes``).
 Numbers are written whole (``repr``), in seconds, bytes and shares 0..1; an absent number is an
 empty cell. New columns are only ever added at the right.
 """
@@ -86,6 +87,13 @@ JOBS = (
 )  # fmt: skip
 
 
+# A row for each figure of each class of queries, of a treatment or of a step.
+CLASSES = (
+    "treatment", "trial", "label", "class", "requests", "figure", "unit", "value", "low", "high",
+    "level", "n", "method",
+)  # fmt: skip
+
+
 def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
     """Write all that the judgement has into ``folder``, replacing what was there."""
     made = [(name, HEADERS[name], make) for name, make in _MAKERS.items()]
@@ -95,6 +103,8 @@ def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
         made.append(("capacity", CAPACITY, _capacity))
     if judgement.jobs:
         made.append(("jobs", JOBS, _jobs))
+    if any(one.classes for one in (*judgement.treatments, *judgement.steps)):
+        made.append(("classes", CLASSES, _classes))
     if judgement.first_look:  # each row says so, since a table is often all that is passed on
         return [
             _write(
@@ -114,6 +124,18 @@ def _treatments(judgement: Judgement) -> Iterable[Sequence[Any]]:
         head = (t.treatment, t.label, t.system, _json(t.levels), valid, len(own))
         for name, estimate in t.figures.items() or [("", None)]:
             yield (*head, name, *_estimate(estimate))
+
+
+def _classes(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    found = [
+        *((s.treatment, s.trial, s.label, s.classes) for s in judgement.steps),
+        *((t.treatment, "", t.label, t.classes) for t in judgement.treatments),
+    ]
+    for treatment, trial, label, classes in found:
+        for seen in classes:
+            for name, estimate in seen.figures.items():
+                head = (treatment, trial, label, seen.name, seen.requests)
+                yield (*head, name, *_estimate(estimate))
 
 
 def _trials(judgement: Judgement) -> Iterable[Sequence[Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from searchbench.terminal import out
+from searchbench.terminal import classes, out
 
 if TYPE_CHECKING:
     from searchbench.analysis.judgement import Capacity, Finding, Judgement
@@ -161,6 +161,10 @@ def show(judgement: Judgement) -> None:
     if verdict.lines:
         out.say()
         out.table(verdict.header, verdict.lines, less=("p99.9 ms", "service p99", "backlog p99"))
+    header, rows = classes.table(judgement)
+    if rows:
+        out.say(f"\n{classes.said(judgement)}".rstrip())
+        out.table(header, rows, less=("requests",))
     against = [*invalid(judgement), *warnings(judgement)]
     if against:
         out.say()

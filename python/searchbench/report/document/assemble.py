@@ -7,6 +7,7 @@ from collections.abc import Callable
 from searchbench.analysis.judgement import Judgement
 from searchbench.record import Record
 from searchbench.report.document import (
+    classes,
     compare,
     details,
     hosts,
@@ -26,7 +27,13 @@ from searchbench.report.document.text import line, short
 from searchbench.report.tables.numbers import counted
 
 _Part = Callable[[Content], Section | None]
-_OF_STEPS: tuple[_Part, ...] = (steps.load, steps.table, measured.latency_of_steps, steps.client)
+_OF_STEPS: tuple[_Part, ...] = (
+    steps.load,
+    classes.section,
+    steps.table,
+    measured.latency_of_steps,
+    steps.client,
+)
 _OF_ALL: tuple[_Part, ...] = (
     measured.first_asks,
     measured.warmup,
@@ -59,6 +66,7 @@ _PARTS: dict[str, tuple[_Part, ...]] = {
         roles.section,
         compare.throughput,
         measured.latency_of_treatments,
+        classes.section,
         shape.section,
         *_OF_ALL,
     ),

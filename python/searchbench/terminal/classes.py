@@ -1,0 +1,82 @@
+"""The table by class of requests, on a terminal: what each class met at each load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from searchbench.analysis.judgement import ClassSeen, Estimate, Judgement, Step
+
+MOST = 30  # rows; of more, the greatest load alone is shown
+
+Table = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
+
+
+def table(judgement: Judgement) -> Table:
+    """Header and rows, times in milliseconds; both empty where there are no classes."""
+    if judgement.measure == "trials":
+        return _of_treatments(judgement)
+    steps = [s for s in judgement.steps if s.classes]
+    return _of_steps(steps) if steps else ((), ())
+
+
+def said(judgement: Judgement) -> str:
+    """That the table has not all loads; empty where it has."""
+    steps = [s for s in judgement.steps if s.classes]
+    if judgement.measure == "trials" or sum(len(s.classes) for s in steps) <= MOST:
+        return ""
+    return "By class at the greatest load of each; the report has all."
+
+
+def _of_steps(steps: Sequence[Step]) -> Table:
+    from searchbench.analysis.sweep.points import level_of
+    from searchbench.analysis.words import digits
+
+    several = len({s.subject for s in steps}) > 1
+    unit = {"closed": "clients", "open": "offered/s"}.get(steps[0].kind, "speed")
+    if sum(len(s.classes) for s in steps) > MOST:
+        used = [s for s in steps if s.status == "valid"] or list(steps)
+        greatest = {s.subject: s for s in sorted(used, key=level_of)}
+        steps = list(greatest.values())
+    header = (*(("system",) if several else ()), unit, *_HEADER)
+    rows = [
+        (*((step.subject,) if several else ()), digits(level_of(step)), *_cells(seen, "response"))
+        for step in steps
+        for seen in step.classes
+    ]
+    return header, tuple(rows)
+
+
+def _of_treatments(judgement: Judgement) -> Table:
+    found = [t for t in judgement.treatments if t.classes]
+    if not found or sum(len(t.classes) for t in found) > MOST:
+        return (), ()
+    kind = "service" if judgement.metric in ("throughput", "service_p99") else "response"
+    rows = [(t.label, *_cells(seen, kind)) for t in found for seen in t.classes]
+    return ("treatment", *_HEADER), tuple(rows)
+
+
+_HEADER = ("class", "share", "requests", "p50 ms", "p99 ms", "errors")
+
+
+def _cells(seen: ClassSeen, kind: str) -> tuple[str, ...]:
+    from searchbench.analysis.sweep.words import percent
+
+    figures = seen.figures
+    share, errors = figures.get("share"), figures.get("error_share")
+    return (
+        seen.name,
+        "–" if share is None else percent(share.value),
+        f"{seen.requests:,}",
+        _ms(figures, f"{kind}_p50"),
+        _ms(figures, f"{kind}_p99"),
+        "–" if errors is None else percent(errors.value) if errors.value else "0",
+    )
+
+
+def _ms(figures: Mapping[str, Estimate], name: str) -> str:
+    from searchbench.analysis.words import digits
+
+    found = figures.get(name)
+    return "–" if found is None else digits(1e3 * found.value)
