@@ -30,6 +30,7 @@ Kind = Literal[
     "numbers",
     "table",
     "list",
+    "list or table",
 ]
 
 # "path" and "paths" name files relative to the study file; a plural kind also takes one value
@@ -49,6 +50,7 @@ _NAMES: Mapping[Kind, str] = {
     "numbers": "a list of numbers",
     "table": "a table",
     "list": "a list",
+    "list or table": "a list or a table",
 }
 
 
@@ -151,6 +153,8 @@ def _is_kind(kind: Kind, value: object) -> bool:
             return isinstance(value, Mapping)
         case "list":
             return _is_list(value)
+        case "list or table":
+            return _is_list(value) or isinstance(value, Mapping)
 
 
 def _is_texts(value: object) -> bool:

@@ -52,6 +52,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     ``warmup_limit_s``: of a warm-up until steady, which has no ``warmup_s``.
     ``stages``: of a load with several rates, as the study has them; ``rate_per_s``, ``warmup_s``
     and ``seconds`` are then those of the stage that is judged.
+    ``curve``: of stages that were drawn from a log, from which, and how (``logs.curve.Drawn``).
     ``promise`` and ``full``: of a trial in a search for capacity, which of the promises (from 0) it
     was driven for, and whether it was a full trial and not a short look.
     ``from_line``: of an order "logged" or "stretches" the line of the log, from 1, that was sent
@@ -65,6 +66,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     arrivals: str | None = None
     stages: list[list[float]] | None = None
     judged_stage: int | None = None
+    curve: dict[str, Any] | None = None
     connections: int | None = None
     times: str | None = None
     speed: float | None = None

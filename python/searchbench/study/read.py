@@ -10,7 +10,7 @@ from typing import Any
 
 from searchbench.errors import Complaint, StudyError
 from searchbench.spec import near_file, show
-from searchbench.study import jobs, operations, places, roles, tables
+from searchbench.study import curve, jobs, operations, places, roles, tables
 from searchbench.study.factors import check_held, read_exclusions, read_factors
 from searchbench.study.keys import (
     AGREEMENT_KEYS,
@@ -71,6 +71,7 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     verbatim = "requests" in source.tables
     systems, named = read_systems(source, verbatim=verbatim)
     found = tables.given_tables(source)
+    curve.put_in(source, found["load"], base)
     of_jobs = jobs.read_jobs(source, systems)
     asked = operations.read_operations(source, systems, base)
     sections = found | places.read_sections(source) | of_jobs

@@ -314,6 +314,20 @@ One stage at one rate is the measured window. It is judged, and treatments are c
 stages before it count as its warm-up. The report shows all stages with their times, and draws the
 offered rate below the response times.
 
+The stages can be the curve of a day of a log, compressed:
+
+```toml
+[load]
+stages = { log = "access.log", seconds = 600, peak_per_s = 400 }
+```
+
+`log` is a log, a folder of logs, or a record of `searchbench logs`. The day with most requests is
+cut into 48 stages (`stages`, `day`), each with the mean rate of its part of the day, and all rates
+are multiplied so that the busiest stage has 400 a second. That stage is the window. Under the
+curve, the report says from where it is and whether it is faithful: whether the log's minutes vary
+within a stage as random arrivals do, or more, so that the real day had bursts that the load has
+not. The curve is that of the rates; what is sent comes from `[queries]` or `[requests]`.
+
 **A capacity** is the greatest rate that keeps a promise. A capacity search chooses the rates, and
 the report gives an interval for each promise and configuration. One search answers several
 promises.
@@ -341,6 +355,59 @@ below 1 shortens the limit).
 However long the warm-up was, the window is then judged to be [steady, not steady or
 unknown](methodology/steadiness.md). A short window shows little: only a system that answers many
 requests a second can then be shown to be steady. `searchbench plan` says how many.
+
+## Classes: every figure by kind of question
+
+Queries and requests may carry a class, such as autocomplete and search. Every figure then exists
+for each class beside the whole: its share of the load, its throughput, quantiles of service and
+response time with their intervals, errors, and the share of its queries that two systems answer
+alike. A class comes from one of these:
+
+```toml
+[queries]
+files = { autocomplete = "prefixes.txt", search = ["words.txt", "phrases.jsonl"] }   # by file
+```
+
+```toml
+[queries]
+file = "queries.jsonl"   # by a key of the line: {"text": "red la", "class": "autocomplete"}
+class_key = "kind"       # if the key has another name
+```
+
+```toml
+[queries]
+file = "queries.txt"
+classes = "words"        # by shape: words, match, filters, sort, or shape (all but the words)
+```
+
+With `[requests]`, lines of JSON have a `class` too, and groups with names are classes. `classes`
+there is `path`, `shape` (the class that [`searchbench logs`](LOGS.md) gives a request), `words`, or
+`parameter:NAME` (the value of a parameter of the path). `classes` takes the place of any other
+class.
+
+The classes are asked in the mix that the files have: with `order = "stretches"` (the default) each
+part of the drive has that mix. With `order = "logged"` several files are asked one after another,
+so that classes do not meet. Twenty classes have figures; of more, the rest is one.
+
+Two treatments are compared over each class, over the queries of it on which both agree. A class is
+called faster or slower only if that stands after correcting for all comparisons of the study and of
+its classes together. If a treatment is faster overall and slower for a class, the answer says so.
+
+A promise can be made for each class. In a sweep, each step is held to it, and a class that breaks
+it is named. A capacity search finds the rate at which the first class breaks its promise, and names
+that class:
+
+```toml
+[load]
+find_capacity = true
+slo = { autocomplete = "p99 < 50ms", search = "p99 < 200ms", "*" = "errors < 0.1%" }
+```
+
+`"*"` is all requests. The same as a text is `"errors < 0.1%; autocomplete: p99 < 50ms; search: p99
+< 200ms"`; a name with a colon, comma or semicolon stands in quotation marks. A list of such promises
+is several promises, each with a limit of its own. A class with few requests needs long trials: a
+search makes its trials as long as the rarest class needs, up to two minutes, and its interval is
+wider where that is not enough.
 
 ## Requests in place of queries
 

@@ -34,11 +34,13 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             above=0, maximum=10_000_000),
     SpecKey("arrivals", "text", "poisson", "open loop: gaps between requests: random "
             "(exponential), or all the same", ("poisson", "constant")),
-    SpecKey("stages", "list", None, "open loop of several rates: [SECONDS, RATE] or, for a ramp, "
-            "[SECONDS, FROM, TO] for each stage, as in [[60, 100], [30, 400], [60, 100]]. One "
-            "stage is judged, the others are shown"),
+    SpecKey("stages", "list or table", None, "open loop of several rates: [SECONDS, RATE] or, for "
+            "a ramp, [SECONDS, FROM, TO] for each stage, as in [[60, 100], [30, 400], [60, 100]]. "
+            "One stage is judged, the others are shown. As a table, the curve of a day of a log: "
+            '{ log = "access.log", seconds = 600, peak_per_s = 400 }'),
     SpecKey("judged_stage", "integer", None, "which of the `stages`, counted from 1, is the "
-            "measured window; default: the longest at one rate", minimum=1, maximum=100),
+            "measured window; default: the longest at one rate, of a log the busiest", minimum=1,
+            maximum=100),
     SpecKey("connections", "integer", 64, "open loop and replay: size of the pool of connections",
             minimum=1, maximum=_MOST_CONNECTIONS),
     SpecKey("times", "path", None, "replay: a file of times in seconds, one a line, or JSONL with "
@@ -232,6 +234,9 @@ def _search_problems(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _shape_problems(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What is wrong with stages, and with what they say themselves."""
+    if isinstance(given["stages"], Mapping):
+        yield "stages", "`stages` from a log are for [load] itself, and not for a level of a factor"
+        return
     try:
         told = _of_stages(given)
     except ValueError as error:

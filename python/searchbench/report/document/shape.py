@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from statistics import median
+from typing import Any
 
 from searchbench.analysis.judgement import Shaped, StageSeen, TreatmentResult
+from searchbench.logs.curve import FAITHFUL
 from searchbench.report.document.blocks import Block, Cell, Section, Text
 from searchbench.report.document.content import Content, figure
 from searchbench.report.document.text import line
@@ -30,7 +33,7 @@ def section(content: Content) -> Section | None:
         for treatment, several in found
         for at, stages in enumerate(zip(*(each.stages for each in several), strict=True), 1)
     ]
-    blocks: list[Block] = [Text(_HOW, "quiet")]
+    blocks: list[Block] = [*_curves(content), Text(_HOW, "quiet")]
     blocks += figure(
         "load-shape",
         "Response times and the offered load",
@@ -56,6 +59,44 @@ def section(content: Content) -> Section | None:
         said += f"; of {', '.join(without)}, which has none, of those that are not valid"
     blocks.append(Text(f"{said}.", "quiet"))
     return Section("shape", "The load over time", tuple(blocks), "Load over time")
+
+
+def _curves(content: Content) -> list[Block]:
+    """From which log the stages were drawn, and how faithful they are to it."""
+    found = {
+        t.load.curve["log"]: t.load.curve for t in content.record.trials if t.load.curve is not None
+    }
+    return [Text(line(said)) for curve in found.values() for said in (_drawn(curve), _true(curve))]
+
+
+def _drawn(curve: Mapping[str, Any]) -> str:
+    return (
+        f"The stages are a day of {curve['log']}: {numbers.counted(curve['minutes'], 'minute')} "
+        f"from {curve['begins']} on, with {numbers.counted(curve['logged'], 'request')}, "
+        f"{numbers.digits(curve['times'])} times as fast. A stage stands for "
+        f"{numbers.digits(curve['stage_minutes'])} minutes of the log. Stage {curve['peak']} is "
+        f"the busiest: in the log {numbers.digits(curve['peak_logged_per_s'])} requests a second, "
+        f"here {numbers.digits(curve['rates'] * curve['peak_logged_per_s'])}."
+    )
+
+
+def _true(curve: Mapping[str, Any]) -> str:
+    """Whether the load has what the log had, as far as its minutes tell."""
+    dispersion, most = curve["dispersion"], numbers.digits(curve["busiest_minute"])
+    if dispersion is None:
+        return "A stage has one minute of the log, so all that its minutes show is in the load."
+    if dispersion <= FAITHFUL:
+        return (
+            "Faithful to the minute: within a stage, the log's minutes vary as random arrivals do "
+            f"(dispersion {numbers.digits(dispersion)}). What happens within a minute of the log "
+            "is not known."
+        )
+    return (
+        "Not faithful within a stage: the log's minutes vary there "
+        f"{numbers.digits(dispersion)} times as much as random arrivals do, and the busiest one "
+        f"had {most} times the requests of its stage's mean. The load has no such bursts: the real "
+        "day is harder. More `stages` would show more of them."
+    )
 
 
 def _of(treatment: TreatmentResult) -> list[Shaped]:
