@@ -18,6 +18,7 @@ Ready-made: ``two_systems``, ``scaling_study``, ``stalling_study``, ``showcase``
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -209,6 +210,7 @@ class Study:
     under_load: int = 20
     run_only: int | None = None
     built: dict[str, str] = field(default_factory=dict)  # by system, where indexes are built once
+    classes: Callable[[int], str] | None = None  # of queries, by their numbers
 
     def add(
         self,
@@ -311,12 +313,18 @@ class Study:
             judging=made,
         )
 
+    def _logged_by_class(self) -> dict[str, int]:
+        if self.classes is None:
+            return {}
+        return dict(Counter(self.classes(number) for number in range(self.queries)))
+
     def _queries(self) -> list[dict[str, Any]]:
         rows = []
         for number in range(self.queries):
             terms = [f"word{number}", '<b>&"common"</b>'][: 1 + number % 2]
             algebra = {"match": {"mode": "all", "terms": terms, "fields": []}, "limit": 10}
-            rows.append({"query": number, "text": " ".join(terms), "algebra": algebra})
+            own = {} if self.classes is None else {"class": self.classes(number)}
+            rows.append({"query": number, "text": " ".join(terms), "algebra": algebra, **own})
         return rows
 
     def _write_trial(
@@ -405,6 +413,7 @@ class Study:
                 distinct=self.queries,
                 logged=self.queries,
                 mean_terms=1.5,
+                classes=self._logged_by_class(),
             ),
             load=msgspec.convert(t.load, Load),
             outcomes=OUTCOMES,
