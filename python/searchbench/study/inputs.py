@@ -10,6 +10,8 @@ import json
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from searchbench import corpora
 from searchbench.corpora.corpus import Schema
 from searchbench.corpora.doubts import Doubts
@@ -19,10 +21,12 @@ from searchbench.corpora.table import TableFiles
 from searchbench.corpora.triples import TripleFiles
 from searchbench.corpora.validate import validate
 from searchbench.errors import CorpusError, QueryError
+from searchbench.spec import nearest
 from searchbench.study import operations
 from searchbench.study.model import Study
 from searchbench.study.plan import Plan
 from searchbench.study.positions import Path, Source
+from searchbench.workload.load_table import classes_promised
 from searchbench.workload.queries import registry
 from searchbench.workload.queries.algebra import Query
 from searchbench.workload.queries.sets import QuerySet
@@ -34,6 +38,13 @@ LOOKED_AT = 1000
 
 
 _NAMING = ("search_fields", "filters", "sort", "facets", "group_by", "fields", "snippets")
+
+
+_NAMED = 6  # classes
+
+
+class _PromiseError(QueryError):
+    """A promise is for a class that nothing has."""
 
 
 class _KeyError(QueryError):
@@ -60,13 +71,15 @@ def look(study: Study, plan: Plan, *, alone: bool = False) -> list[str]:
         given = {name: _given(part) for name, part in table.items()}
         try:
             if asked == "requests":
-                told += _requests(study, given["requests"])
+                told += _requests(study, given["requests"], alone)
             elif "queries" not in given:
                 told += _corpus_alone(study, given["corpus"], alone)
             else:
                 told += _corpus_and_queries(study, given["corpus"], given["queries"], alone)
         except CorpusError as error:
             source.at_value(_place(study, "corpus", error.at or ("files",)), str(error))
+        except _PromiseError as error:
+            source.at_value(("load", "slo"), str(error))
         except QueryError as error:
             key = "files" if "files" in given[asked] else "file"
             key = error.key if isinstance(error, _KeyError) else key
@@ -75,6 +88,31 @@ def look(study: Study, plan: Plan, *, alone: bool = False) -> list[str]:
     if study.operations:
         operations.look(study, plan)
     return list(dict.fromkeys(told))
+
+
+def _classes(study: Study, found: QuerySet | RequestSet, alone: bool) -> Iterator[str]:
+    """Complain of promises for classes that nothing has; which classes there are, if ``alone``.
+
+    Where not all lines were read, a class may come further down.
+    """
+    names = [name for name in dict.fromkeys(found.classes) if name]
+    cut = len(found.log) + found.bad_count >= LOOKED_AT
+    lacking = [c for c in classes_promised(study.promises) if c not in names]
+    if lacking and not cut:
+        hint = nearest(lacking[0], names) if names else "there are none"
+        raise _PromiseError(
+            f'a promise is for the class "{lacking[0]}", and nothing in {found.name} is of it; '
+            f"{hint}"
+        )
+    if alone and names:
+        shares = np.bincount(found.log, minlength=len(found.classes)) / len(found.log)
+        by_class: dict[str, float] = {}
+        for name, part in zip(found.classes, shares.tolist(), strict=True):
+            by_class[name or "without a class"] = by_class.get(name or "without a class", 0) + part
+        most = sorted(by_class.items(), key=lambda item: -item[1])
+        shown = ", ".join(f"{name} {100 * part:.0f} %" for name, part in most[:_NAMED])
+        more = f" and {len(most) - _NAMED} more" if len(most) > _NAMED else ""
+        yield f"{found.name}: classes {'at the beginning ' if cut else ''}are {shown}{more}"
 
 
 def _different(tables: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -122,6 +160,8 @@ def _corpus_and_queries(
         except QueryError as error:
             raise QueryError(f"{found.name}, query {number}: {error}") from None
     yield from _left_out(found, "query")
+    if registry.files_of(queries, study.base):  # else the queries are sampled later
+        yield from _classes(study, found, alone)
     if alone:
         cut = len(found.log) + found.bad_count >= LOOKED_AT
         yield from operators_said(found, "the first " if cut else "")
@@ -207,15 +247,17 @@ def _corpus(
     return schema, doubts
 
 
-def _requests(study: Study, table: dict[str, Any]) -> Iterator[str]:
+def _requests(study: Study, table: dict[str, Any], alone: bool) -> Iterator[str]:
     if "file" not in table:
         return
-    path, form, method = study.base / table["file"], table.get("form", "auto"), table.get("method")
+    path, form = study.base / table["file"], table.get("form", "auto")
+    how: dict[str, Any] = {"method": table.get("method"), "classes": table.get("classes")}
     try:
-        found = read_requests(path, form, method=method, lines=LOOKED_AT)
+        found = read_requests(path, form, lines=LOOKED_AT, **how)
     except QueryError:  # further down there may be what is missing here
-        found = read_requests(path, form, method=method)
+        found = read_requests(path, form, **how)
     yield from _left_out(found, "request")
+    yield from _classes(study, found, alone)
 
 
 def _left_out(found: QuerySet | RequestSet, what: str) -> Iterator[str]:

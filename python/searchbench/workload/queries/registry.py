@@ -301,13 +301,16 @@ def first_queries(spec: Mapping[str, Any], base: Path, most: int) -> QuerySet:
     files = files_of(full, base)
     if not files:
         one = _template_of(full).query(("word",))
-        return QuerySet(full["name"] or "sampled", (one,), np.zeros(1, np.uint32))
+        found = QuerySet(full["name"] or "sampled", (one,), np.zeros(1, np.uint32))
+        # Of how many words the others will be is not known.
+        return found if full["classes"] == "words" else _classed(found, full["classes"])
     for path in files:
         check_readable(path)
     try:
-        return _read(files, full, min(most, full["lines"] or most))
+        found = _read(files, full, min(most, full["lines"] or most))
     except QueryError:  # further down there may be what is missing here
-        return _read(files, full, full["lines"])
+        found = _read(files, full, full["lines"])
+    return _classed(found, full["classes"])
 
 
 def _read(files: Sequence[Path], full: Mapping[str, Any], lines: int | None) -> QuerySet:
