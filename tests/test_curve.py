@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from searchbench.analysis.judge import judge
 from searchbench.cli import app
 from searchbench.errors import QueryError, StudyError
 from searchbench.logs.curve import drawn
 from searchbench.measure.run import run as measure
-from searchbench.analysis.judge import judge
 from searchbench.report.document.assemble import document
 from searchbench.study.planner import make_plan
 from searchbench.study.read import parse_study
@@ -116,7 +116,8 @@ def study(tmp_path: Path, load: str) -> Any:
         ('{ log = "day.log", peak_per_s = 5, peek = 1 }', "peek"),
         ('{ log = "day.log", peak_per_s = 5, stages = 2, day = "2025-01-01" }',
          "has no request of 2025-01-01; it has 2026-11-20 to 2026-11-20"),
-        ('{ log = "day.log", peak_per_s = 5, stages = 2, day = "friday" }', 'must be as "2026-11-20"'),
+        ('{ log = "day.log", peak_per_s = 5, stages = 2, day = "friday" }',
+         'must be as "2026-11-20"'),
         ('{ log = "words.txt", peak_per_s = 5 }', ""),
     ],
 )  # fmt: skip

@@ -403,11 +403,11 @@ find_capacity = true
 slo = { autocomplete = "p99 < 50ms", search = "p99 < 200ms", "*" = "errors < 0.1%" }
 ```
 
-`"*"` is all requests. The same as a text is `"errors < 0.1%; autocomplete: p99 < 50ms; search: p99
-< 200ms"`; a name with a colon, comma or semicolon stands in quotation marks. A list of such promises
-is several promises, each with a limit of its own. A class with few requests needs long trials: a
-search makes its trials as long as the rarest class needs, up to two minutes, and its interval is
-wider where that is not enough.
+`"*"` is all requests. A promise may be a text instead, with the parts of classes separated by
+semicolons: `"errors < 0.1%; autocomplete: p99 < 50ms"`. A name with a colon, comma or semicolon
+stands in quotation marks there. A list of such promises is several promises, each with a limit of
+its own. A class with few requests needs long trials: a search makes its trials as long as the
+rarest class needs, up to two minutes, and its interval is wider where that is not enough.
 
 ## Requests in place of queries
 

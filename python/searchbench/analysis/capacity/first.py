@@ -45,8 +45,8 @@ def sentence(found: Sequence[BreaksFirst]) -> str:
     if not others:
         return f"What breaks first is most likely {_what(likeliest)} ({chance})."
     return (
-        f"What breaks first is not told apart: {_what(likeliest)} is the likeliest ({chance}), then "
-        f"{listed([_what(one) for one in others])}."
+        f"What breaks first is not told apart: {_what(likeliest)} is the likeliest ({chance}), "
+        f"then {listed([_what(one) for one in others])}."
     )
 
 

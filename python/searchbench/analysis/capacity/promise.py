@@ -274,7 +274,8 @@ def _lagging(promise: tuple[Condition, ...], trace: Trace) -> bool:
     late = lag.own(trace)[sent]
     for c in promise:
         own = late[_of_class(c, trace, sent)]
-        if c.limit_ns is not None and own.size:
-            if float((own >= OWN_SHARE * c.limit_ns).mean()) >= c.allowed:
-                return True
+        if c.limit_ns is None or not own.size:
+            continue
+        if float((own >= OWN_SHARE * c.limit_ns).mean()) >= c.allowed:
+            return True
     return False

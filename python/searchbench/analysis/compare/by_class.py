@@ -24,7 +24,7 @@ from searchbench.analysis.judgement import ClassComparison, Comparison, Treatmen
 from searchbench.analysis.trial import cache, classes
 from searchbench.analysis.trial.classes import Classes
 from searchbench.analysis.trial.measured import Samples
-from searchbench.analysis.words import listed, plural
+from searchbench.analysis.words import listed
 from searchbench.record import Record
 from searchbench.record.trial import Load
 
@@ -59,9 +59,7 @@ class _Answers:
         return int(self.members.size)
 
 
-def of_record(
-    record: Record, treatments: Sequence[TreatmentResult]
-) -> Classes | None:
+def of_record(record: Record, treatments: Sequence[TreatmentResult]) -> Classes | None:
     """The classes of the one list that all treatments were asked; None where there is no such."""
     trials = {t.trial: t for t in record.trials}
     found = [trials[t.trials[0].trial] for t in treatments if t.trials]
@@ -164,20 +162,21 @@ def _of_pair(
         if second:
             parts.append(f"{words[1]} for {_named(second)}")
     if other:
-        n = len(other)
-        named = listed([f.name for f in other]) if n <= NAMED else f"{n} {plural(n, 'class', 'classes')}"
-        parts.append(f"not resolved for {named}")
+        few = len(other) <= NAMED
+        which = listed([f.name for f in other]) if few else f"{len(other)} classes"
+        parts.append(f"not resolved for {which}")
     return f"By class of queries, {b} is {', '.join(parts)}, compared with {a}."
 
 
 def _named(found: Sequence[ClassComparison]) -> str:
     """The classes with their ratios, those with the greatest first; of many a number."""
+
     def size(f: ClassComparison) -> float:
         ratio = f.compared.ratio.value if f.compared.ratio else 1.0
         return max(ratio, 1 / ratio)
 
     most = sorted(found, key=size, reverse=True)
     names = [f"{f.name} ({size(f):.3g} times)" for f in most[:NAMED]]
-    if rest := len(most) - NAMED:
-        names += [f"{rest} more"] if rest > 0 else []
+    if (rest := len(most) - NAMED) > 0:
+        names.append(f"{rest} more")
     return listed(names)

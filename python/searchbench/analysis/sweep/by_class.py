@@ -1,7 +1,7 @@
 """The subjects of a sweep compared over one class of requests at a time, load by load.
 
-Judged as the whole is (``sweep.compared``), by the response times of the class alone. A verdict on a
-class is corrected for the comparisons of the sweep and of all its classes together.
+Judged as the whole is (``sweep.compared``), by the response times of the class alone. A verdict on
+a class is corrected for the comparisons of the sweep and of all its classes together.
 """
 
 from __future__ import annotations

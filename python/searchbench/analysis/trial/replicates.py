@@ -16,13 +16,12 @@ from searchbench.analysis.judgement import (
     Curve,
     Estimate,
     Finding,
-    Interval,
     Step,
     TreatmentResult,
     TrialResult,
 )
 from searchbench.analysis.roles import truth
-from searchbench.analysis.stats.intervals import geometric_estimate, mean_interval
+from searchbench.analysis.stats.intervals import mean_interval
 from searchbench.analysis.sweep import steps
 from searchbench.analysis.trial import (
     alone,
