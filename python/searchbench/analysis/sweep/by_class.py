@@ -35,6 +35,7 @@ def comparisons(
     of the comparisons over all requests."""
     if of is None or len(names) < 2:
         return ()
+    subjects = {step.treatment: step.subject for step in steps}
     each = []
     for name in of.names:
         own = [view for step in steps if (view := of_class(step, name)) is not None]
@@ -44,9 +45,19 @@ def comparisons(
     found_of: list[ClassComparison] = []
     for name, own_prepared in each:
         beside = [p for other, drafts in each if other != name for p in drafts.p_values]
-        decided = own_prepared.decided([*whole, *beside])
-        found_of += [ClassComparison(name, c) for c in decided]
+        for c in own_prepared.decided([*whole, *beside]):
+            pair = evidence.work(subjects[c.a], subjects[c.b]).pair
+            if pair is not None and name in pair.agreement.by_class:
+                c = _counted(c, *pair.agreement.by_class[name])
+            found_of.append(ClassComparison(name, c))
     return tuple(found_of)
+
+
+def _counted(c: Comparison, agreeing: int, of: int) -> Comparison:
+    """With the requests of the class alone; what is known of first hits is of all classes."""
+    return replace(
+        c, queries_used=agreeing, queries_left_out=of - agreeing, same_top_k=None, empty=0
+    )
 
 
 def of_class(step: Step, name: str) -> Step | None:

@@ -33,6 +33,7 @@ from searchbench.workload.verbatim.model import Ask, RequestSet, sequence
 # A closed loop repeats its order: long enough that no cache sees the end of it soon.
 _DRAWN = 200_000
 Spread = Literal["keep", "round"]
+_CLASSES = 100  # that each trial on record names
 _BODY_KINDS = ((b"{", "application/json"), (b"[", "application/json"))
 
 
@@ -155,12 +156,19 @@ class _Workload:
 
 
 def _logged(asked: QuerySet | RequestSet) -> dict[str, int]:
-    """By class, how many of the logged requests are of it; empty where there are no classes."""
+    """By class, how many of the logged requests are of it; empty where there are no classes.
+
+    Of more than ``_CLASSES`` those with most requests, and the rest together.
+    """
     found: dict[str, int] = {}
     if asked.classes:
         counts = np.bincount(asked.log, minlength=len(asked.classes)).tolist()
         for name, n in zip(asked.classes, counts, strict=True):
             found[name] = found.get(name, 0) + n
+    if len(found) > _CLASSES:
+        most = sorted(found.items(), key=lambda item: -item[1])
+        rest = sum(n for _, n in most[_CLASSES:])
+        found = {**dict(most[:_CLASSES]), "all other classes": rest}
     return found
 
 
