@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -18,10 +18,12 @@ from searchbench.engines.native import Native
 from searchbench.engines.sensei import columns, plain
 from searchbench.engines.sensei.languages import in_bql, in_json
 from searchbench.engines.sensei.request import SCORE, SOURCE, asked, told
+from searchbench.engines.write import Placed, Publish
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
 _PLACE = "{hosts}/sensei/target"
+_CHANGED = "Sensei has events that replace and delete, and nobody has written them here: we could"
 # What is handed to the indexers of the partitions at once, and no limit on how many a minute:
 # the limit that Sensei has by itself, 40,000, would be all that an ingest shows.
 _HANDED = 1000
@@ -131,6 +133,35 @@ class Sensei(Engine):
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Everything to disk, and visible."""
         return [Request((post("/searchbench/settle", (), b""),))]
+
+    def cannot_write(self, params: Parameters) -> Mapping[str, str]:
+        """It takes inserts, as it takes every document: by its gateway."""
+        return {"update": f"sensei takes only inserts while it is asked: {_CHANGED}",
+                "delete": f"sensei takes only inserts while it is asked: {_CHANGED}"}  # fmt: skip
+
+    def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """Unsupported."""
+        raise Unsupported(_CHANGED)
+
+    def delete(self, gone: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """Unsupported."""
+        raise Unsupported(_CHANGED)
+
+    def publish(self, schema: Schema, params: Parameters) -> Publish:
+        """What waits in the gateway is indexed and written to disk, and readers are opened anew."""
+        seconds = int(params["freshness_s"])
+        return Publish(
+            "settle: what waits is indexed, written to disk and seen",
+            tuple(self.settle(schema, params)),
+            "readers see what was indexed at once" if not seconds else
+            f"readers are at most {seconds} s old (freshness_s)",
+        )  # fmt: skip
+
+    def find(self, query: Query, schema: Schema, params: Parameters) -> Request:
+        """Plain columns take no portable query, but their texts have words."""
+        if params["columns"] != "plain":
+            return self.compile(query, schema, params)
+        return Request((post("/sensei", (), orjson.dumps(plain.words(query))),))
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One request in the language that is asked for."""

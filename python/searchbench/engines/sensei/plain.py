@@ -14,6 +14,8 @@ import orjson
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines.sensei.columns import xml
+from searchbench.engines.sensei.request import SOURCE, UID
+from searchbench.workload.queries.algebra import Query, Terms
 
 _STRING = 'type="string"'
 _COLUMNS = {
@@ -54,6 +56,19 @@ def events(documents: Iterable[Document], start: int, schema: Schema) -> bytes:
         orjson.dumps(_event(document, place, fields, key))
         for place, document in enumerate(documents, start + 1)
     )
+
+
+def words(query: Query) -> dict[str, object]:
+    """What asks for documents that have one of some words, in any order."""
+    assert isinstance(query.match, Terms)
+    each = [{"term": {name: word}} for name in query.match.fields for word in query.match.terms]
+    return {
+        "query": each[0] if len(each) == 1 else {"bool": {"should": each}},
+        "from": 0,
+        "size": query.limit,
+        "fetchStoredValue": True,
+        "meta": {"select_list": [UID, SOURCE]},
+    }
 
 
 def numbered(schema: Schema) -> Field | None:

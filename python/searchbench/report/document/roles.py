@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
-from searchbench.analysis.roles.model import RoleResult, RolesJudged
-from searchbench.report.document.blocks import Block, Section, Text
+from searchbench.analysis.roles.model import AnswersHeld, RoleResult, RolesJudged
+from searchbench.report.document.blocks import Block, Points, Section, Text
 from searchbench.report.document.content import Content, figure
 from searchbench.report.document.text import line
 from searchbench.report.figures import roles as figures
@@ -24,6 +25,16 @@ _VISIBLE = (
     "over a connection of its own. The interval holds what the sample leaves open and what asking "
     "leaves open."
 )
+
+_MEANWHILE = (
+    "Some answers of the drive were held against those of before and after it, in what inserts can "
+    "only raise. A finding says where one was wrong."
+)
+_KINDS = {
+    "counts": "How many documents each row counts: ",
+    "rows": "Every row: ",
+    "number": "The number of rows, as inserts may replace rows: ",
+}
 
 _DRAWN = 6  # treatments that are drawn beside their idle one
 
@@ -60,6 +71,9 @@ def section(content: Content) -> Section | None:
     if writers:
         blocks += [Text("What was written.", "lead"), tables.writers(writers)]
         blocks += [Text(said, "quiet") for said in _of_writers(writers)]
+    if judged.answers:
+        blocks += [Text("Answers while documents changed.", "lead"), Text(_MEANWHILE, "quiet")]
+        blocks.append(Points(tuple(_held(judged.answers))))
     shown = [r for r in writers if r.visible is not None]
     if shown:
         blocks += [Text("From commit to visible.", "lead"), Text(_VISIBLE, "quiet")]
@@ -87,6 +101,26 @@ def _cores(judged: RolesJudged) -> list[Block]:
         "was audited."
     )
     return [Text(said)]
+
+
+def _held(answers: Sequence[AnswersHeld]) -> list[str]:
+    """For each way in which answers were judged, of which methods, and how many."""
+    found = []
+    for kind, why in dict.fromkeys((each.kind, each.why) for each in answers):
+        own = [each for each in answers if (each.kind, each.why) == (kind, why)]
+        methods: dict[str, list[str]] = {}
+        for each in own:
+            methods.setdefault(each.operation, []).append(each.method)
+        named = ", ".join(
+            f"{line(name)} ({', '.join(map(line, dict.fromkeys(each)))})"
+            for name, each in methods.items()
+        )
+        if kind == "any":
+            found.append(f"Nothing, because {line(why)}: {named}.")
+        else:
+            n = sum(each.sampled for each in own)
+            found.append(f"{_KINDS[kind]}{named}. {numbers.counted(n, 'sampled answer')}.")
+    return found
 
 
 def _of_writers(results: list[RoleResult]) -> list[str]:
