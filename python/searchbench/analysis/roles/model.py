@@ -81,7 +81,8 @@ class Beside:
     """The readers of a treatment beside those of the same one with every role idle.
 
     ``ratios``: by metric, its own over the idle one's, paired by block; each by itself, without a
-    correction for many. ``idle``: that treatment; "" where there is none.
+    correction for many. ``idle``: that treatment; "" where there is none. Of an operation also its
+    name, its ``method``, the ``system`` where there are several, and the other levels (``at``).
     """
 
     treatment: str
@@ -89,6 +90,10 @@ class Beside:
     idle: str
     idle_label: str
     ratios: Mapping[str, Estimate]
+    operation: str = ""
+    method: str = ""
+    system: str = ""
+    at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,17 +183,31 @@ def _beside(
             ),
             None,
         )  # fmt: skip
+        named = _named(t, own)
         if other is None:
-            found.append(Beside(t.treatment, t.label, "", "", {}))
+            found.append(Beside(t.treatment, t.label, "", "", {}, *named))
             continue
         ratios = {}
-        for metric in _RATIOS:
+        for metric in (*_RATIOS, *(["service_mean"] if named else [])):
             logs = _logs(t, other, metric)
             ratio, _ = paired_ratio(logs, None)
             if ratio is not None:
                 ratios[metric] = ratio
-        found.append(Beside(t.treatment, t.label, other.treatment, other.label, ratios))
+        pair = (t.treatment, t.label, other.treatment, other.label)
+        found.append(Beside(*pair, ratios, *named))
     return found
+
+
+def _named(t: TreatmentResult, planned: Treatment) -> tuple[str, ...]:
+    """Of an operation its name, method, system and other levels; empty where queries are asked."""
+    if not planned.operation:
+        return ()
+    left = ("system", "method", "operation")
+    others = {path.rpartition(".")[2]: each for path, each in t.levels.items() if path not in left}
+    at = ", ".join(f"{name}={str(v).lower() if isinstance(v, bool) else v}"
+                   for name, v in others.items())  # fmt: skip
+    system = str(t.levels.get("system", ""))
+    return planned.operation["name"], planned.operation["method"], system, at
 
 
 def _rest(planned: Treatment) -> tuple[str, str]:

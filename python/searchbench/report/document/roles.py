@@ -46,8 +46,11 @@ def section(content: Content) -> Section | None:
         return None
     blocks: list[Block] = [Text(_HOW, "quiet"), *_cores(judged)]
     if judged.beside:
-        blocks += [Text("The readers, beside the same with every role idle.", "lead")]
-        blocks.append(tables.beside(judged.beside))
+        asked = judged.beside[0].operation
+        what = ": the median time of one operation over that of the idle one" if asked else ""
+        blocks += [Text(f"The readers, beside the same with every role idle{what}.", "lead")]
+        made = tables.beside_of_operations if asked else tables.beside
+        blocks.append(made(judged.beside))
         blocks.append(Text(
             "Ratios are paired by block, each by itself; whether a difference is beyond noise and "
             "all floors is said where treatments are compared.", "quiet",
