@@ -15,6 +15,7 @@ import pytest
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import TrialResult
 from searchbench.corpora.corpus import Document
+from searchbench.engines import ENGINES
 from searchbench.engines.groonga import Groonga
 from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mysql_form import request
@@ -260,3 +261,78 @@ def test_answers_of_no_time_are_found_where_the_ends_are_right(tmp_path: Path) -
     assert "leaps: 1," in leap.number or "leaps: 2," in leap.number
     assert not leap.number.startswith("0 of")
     assert "that went back" in fall.number
+
+
+PUBLISHED = """
+question = "What does publishing take from a question in SenseiDB's JSON?"
+replicates = 1
+[control]
+aa = false
+[corpus]
+family = "cars"
+scale = 0.1
+[systems.sensei]
+columns = "plain"
+freshness_s = 3600
+[roles.writer]
+does = "write"
+documents = 600
+documents_per_s = 50
+marker_every_s = 0.1
+[roles.publisher]
+does = "publish"
+every_s = 1.2
+[load]
+clients = 1
+seconds = 4
+warmup_s = 0.5
+[operations.all.methods.json]
+rows_at = "numhits"
+http = '{"size": 0}'
+"""
+DUMPED = (
+    ALONE
+    + COUNTED
+    + """
+[roles.backup]
+does = "job"
+job = "dump"
+after_s = 0.3
+"""
+)
+
+
+def test_what_is_published_beside_an_operation_is_seen_by_it(tmp_path: Path) -> None:
+    if lacking := missing(ENGINES["sensei"]):
+        pytest.skip(f"no SenseiDB here: {lacking}")
+    record = run(PUBLISHED, tmp_path)
+    (trial,) = record.trials
+    assert trial.reason == ""
+    writer, _, publisher = trial.beside
+    assert publisher.planned == 3
+    assert publisher.failed == ""
+    assert publisher.publishing is not None
+    assert publisher.publishing.how.startswith("settle")
+    judged = judge(record)
+    assert not wrong(judged.treatments[0].trials[0])
+    assert counted(record, trial, "captured") == [900]
+    assert counted(record, trial, "after") == [900 + writer.planned]
+    between = set(counted(record, trial, "while_written"))
+    assert 2 <= len(between) <= 1 + publisher.planned, "between two publishes nothing is seen"
+    assert judged.roles is not None
+    (visible,) = (r.visible for r in judged.roles.results if r.does == "write")
+    assert visible is not None
+    assert visible.quantiles["p50"].value > 0
+
+
+def test_a_dump_is_made_beside_an_operation_and_a_writer(tmp_path: Path) -> None:
+    record = run(DUMPED, tmp_path)
+    (trial,) = record.trials
+    assert trial.reason == ""
+    assert trial.beside[-1].does == "job"
+    assert trial.beside[-1].failed == ""
+    assert trial.beside[-1].end is not None
+    judged = judge(record)
+    assert not wrong(judged.treatments[0].trials[0])
+    assert judged.roles is not None
+    assert [e.name for e in judged.roles.over_time[trial.treatment].events] == ["dump"]
