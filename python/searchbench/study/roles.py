@@ -133,25 +133,33 @@ def look(study: Study, plan: Plan) -> None:
     run may still end for want of them.
     """
     source = Source(study.text, study.path, study.moved)
+    sizes: dict[str, int | None] = {}
     for treatment in plan.treatments:
         for name, table in treatment.roles.items():
             if table["does"] != "write" or roles.is_idle(table):
                 continue
-            if (total := at_most(treatment.corpus, study.base)) is None:
-                continue
-            kept = changes.kept_back(table, total)
-            if kept >= total:
-                key, why = "documents", (f"{kept:,} documents are to be kept back, and there are "
-                                         f"{total:,}: keep back fewer, or take a larger corpus")  # fmt: skip
-            else:
-                span = changes.span_ns(open_load(treatment.load, study.base))
-                due = changes.due_ns(table, *span)
-                wanted = None if due is None else len(due)
-                why = changes.lacking(table, wanted, kept, total - kept)
-                key = next((each for each in roles.PACES if table.get(each) is not None), "")
-            if why:
-                _complain(source, study, treatment, (name, key), why)
+            corpus = repr(treatment.corpus)
+            if corpus not in sizes:
+                sizes[corpus] = at_most(treatment.corpus, study.base)
+            if (total := sizes[corpus]) is not None:
+                key, why = _lacks(study, treatment, table, total)
+                if why:
+                    _complain(source, study, treatment, (name, key), why)
     source.finish()
+
+
+def _lacks(
+    study: Study, treatment: Treatment, table: Mapping[str, Any], total: int
+) -> tuple[str, str]:
+    """Which key of a writer asks for more documents than there are, and why; "" where none does."""
+    kept = changes.kept_back(table, total)
+    if kept >= total:
+        return "documents", (f"{kept:,} documents are to be kept back, and there are {total:,}: "
+                             "keep back fewer, or take a larger corpus")  # fmt: skip
+    due = changes.due_ns(table, *changes.span_ns(open_load(treatment.load, study.base)))
+    wanted = None if due is None else len(due)
+    key = next(each for each in roles.PACES if table.get(each) is not None)
+    return key, changes.lacking(table, wanted, kept, total - kept)
 
 
 def _complain(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import orjson
@@ -23,7 +24,6 @@ from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
 _PLACE = "{hosts}/sensei/target"
-_CHANGED = "Sensei has events that replace and delete, and nobody has written them here: we could"
 # What is handed to the indexers of the partitions at once, and no limit on how many a minute:
 # the limit that Sensei has by itself, 40,000, would be all that an ingest shows.
 _HANDED = 1000
@@ -126,8 +126,7 @@ class Sensei(Engine):
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
     ) -> Request:
         """One event a line, for the stream that Sensei indexes."""
-        written = plain if params["columns"] == "plain" else columns
-        lines = written.events(documents, start, schema)
+        lines = _written(params).events(documents, start, schema)
         return Request((post("/searchbench/documents", (), lines),))
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
@@ -135,17 +134,18 @@ class Sensei(Engine):
         return [Request((post("/searchbench/settle", (), b""),))]
 
     def cannot_write(self, params: Parameters) -> Mapping[str, str]:
-        """It takes inserts, as it takes every document: by its gateway."""
-        return {"update": f"sensei takes only inserts while it is asked: {_CHANGED}",
-                "delete": f"sensei takes only inserts while it is asked: {_CHANGED}"}  # fmt: skip
+        """It can do all."""
+        return {}
 
     def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
-        """Unsupported."""
-        raise Unsupported(_CHANGED)
+        """An event whose uid is there already replaces what has it, which keeps its number."""
+        lines = _written(params).replaced(changed, schema)
+        return Request((post("/searchbench/documents", (), lines),))
 
     def delete(self, gone: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
-        """Unsupported."""
-        raise Unsupported(_CHANGED)
+        """Events of the type "delete"."""
+        lines = _written(params).removed(gone, schema)
+        return Request((post("/searchbench/documents", (), lines),))
 
     def publish(self, schema: Schema, params: Parameters) -> Publish:
         """What waits in the gateway is indexed and written to disk, and readers are opened anew."""
@@ -247,6 +247,11 @@ class Sensei(Engine):
         """The server's own words where it failed."""
         (http,) = split(reply)
         return _trouble(http)
+
+
+def _written(params: Parameters) -> ModuleType:
+    """What writes events, by the form of the columns."""
+    return plain if params["columns"] == "plain" else columns
 
 
 def _properties(params: Parameters, schema: Schema) -> str:
