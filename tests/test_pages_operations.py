@@ -19,6 +19,7 @@ from searchbench.errors import StudyError
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.record import open_record
+from searchbench.workload.operations.keys import OPERATION_KEYS
 
 pytestmark = pytest.mark.slow
 PAGE = "docs/OPERATIONS.md"
@@ -137,8 +138,36 @@ def test_what_the_server_refuses_is_said_with_its_words_and_the_place(folder: Pa
         app(["run", "study.toml", *SHORTER, *FEW])
 
 
+def test_the_same_methods_are_asked_while_others_write(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, *_, beside = blocks(PAGE, "toml")
+    (folder / "study.toml").write_text(whole[: whole.index("[factors]")] + beside)
+    assert app(["check", "study.toml"]) == 0
+    assert "study.toml: right; 8 treatments" in capsys.readouterr().out
+    shorter = ["--set", "corpus.rows=5000", "--set", "load.seconds=2", "--set", "load.warmup_s=0.5",
+               "--set", "replicates=1", "--only", "operations.fetch.rows=10"]  # fmt: skip
+    assert app(["run", "study.toml", *shorter, "--record", "r"]) in (0, 1)
+    trials = open_record(folder / "r").trials
+    assert [t.reason for t in trials] == [""] * len(trials)
+    writers = [t.beside[0] for t in trials if not t.beside[0].idle]
+    assert len(writers) >= 2
+    for each in writers:
+        assert each.applied is not None
+        assert (each.applied.before, each.applied.after) == (4500, 4500 + each.planned)
+    page = (folder / "r" / "report" / "report.html").read_text(encoding="utf-8")
+    for said in ("Beside the readers", "Every row: fetch (in, temporary)"):
+        assert said in page
+
+
+def test_every_way_to_hold_answers_is_in_the_table() -> None:
+    listed = [code(row[0])[0].strip('"') for row in rows(section(PAGE, "6. While others write"))]
+    (key,) = (each for each in OPERATION_KEYS if each.name == "while_inserting")
+    assert tuple(listed) == key.choices
+
+
 def test_a_database_that_runs_already_is_asked_with_a_file_of_ids(folder: Path) -> None:
-    whole, attached, _ = blocks(PAGE, "toml")
+    whole, attached, *_ = blocks(PAGE, "toml")
     engine = ENGINES["mariadb"]
     with contextlib.ExitStack() as stack:
         deployed = Deployment(engine, defaults(engine), folder / "data", folder / "run")

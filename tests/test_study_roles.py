@@ -5,14 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from searchbench.cli import app
 from searchbench.errors import StudyError
-from searchbench.study import Study
+from searchbench.study import Study, operations
 from searchbench.study.plan import Plan
 from searchbench.study.planner import make_plan
 from searchbench.study.quick import read_quick
 from searchbench.study.read import parse_study
+from searchbench.study.roles import look
 
 HEAD = """\
 question = "?"
@@ -117,9 +121,9 @@ def test_every_mistake_is_named_in_its_place() -> None:
 
 
 def test_an_engine_that_has_not_declared_it_is_refused_with_those_that_have() -> None:
-    (found,) = wrong("[systems.sensei]\n" + WRITER)
+    (found,) = wrong("[systems.orientdb]\n" + WRITER)
     assert found.startswith(
-        "12:8: sensei has not declared how documents are changed while it is asked; engines that "
+        "12:8: orientdb has not declared how documents are changed while it is asked; engines that "
         "have: tantivy, sqlite, lucene"
     )
     (found,) = wrong('[systems.groonga]\nattach = "127.0.0.1:10041"\n' + WRITER)
@@ -148,6 +152,115 @@ def test_a_cold_system_has_no_roles(cold: str) -> None:
     with pytest.raises(StudyError) as found:
         plan_of("[systems.groonga]\n" + place + WRITER)
     assert "cold" in str(found.value)
+
+
+def lacking(text: str, base: Path = Path()) -> list[str]:
+    """What a study is told of its writer's documents once it is planned."""
+    study = parse_study(text, "study.toml", base)
+    try:
+        look(study, make_plan(study))
+    except StudyError as found:
+        return [str(complaint).removeprefix("study.toml:") for complaint in found.complaints]
+    return []
+
+
+GENERATED = 'family = "generated"\ndocuments = 1000\n'
+
+
+def of(corpus: str, writer: str = WRITER) -> str:
+    return HEAD.replace(GENERATED, corpus) + "[systems.groonga]\n" + writer
+
+
+def test_a_clock_that_needs_more_than_was_kept_back_is_named_before_anything_is_read() -> None:
+    assert lacking(of(GENERATED)) == []  # 60 of 100
+    fast = WRITER.replace("10", "20")
+    assert lacking(of(GENERATED, fast)) == [
+        "14:19: the writer has 120 changes to make by its clock, and of the documents that it may "
+        "insert 100 are kept back: keep back more (`documents`, `share`), take a larger corpus, or "
+        "write less"
+    ]
+    assert lacking(of(GENERATED, fast + "share = 0.12\n")) == []
+    assert lacking(of(GENERATED, fast + "idle = true\n")) == []
+    assert len(lacking(of(GENERATED + "scale = 0.5\n"))) == 1
+    assert lacking(of(GENERATED + "scale = 2\n", fast)) == []
+    assert len(lacking(of('family = "table"\nrows = 500\n'))) == 1
+    assert lacking(of('family = "cars"\n', WRITER.replace("10", "200"))) == []
+    assert len(lacking(of('family = "cars"\n', WRITER.replace("10", "300")))) == 1
+    assert lacking(of('family = "debian"\n', WRITER.replace("10", "1000000"))) == []
+    (all_of_them,) = lacking(of(GENERATED, WRITER + "documents = 1000\n"))
+    assert all_of_them.startswith("15:13: 1,000 documents are to be kept back, and there are 1,000")
+    changed = WRITER.replace("10", "200") + "update = 1\n"
+    (few,) = lacking(of(GENERATED, changed))
+    assert "the documents that it may update or delete 1,000 are there" in few
+
+
+def test_the_level_that_asks_for_too_much_is_named() -> None:
+    writer = '[roles.w]\ndoes = "write"\n[factors]\n"roles.w.documents_per_s" = [0, 10, 100]\n'
+    (found,) = lacking(of(GENERATED, writer))
+    assert found.startswith("15:37: the writer has 600 changes to make by its clock")
+
+
+def test_files_are_counted_where_that_is_cheap(tmp_path: Path) -> None:
+    rows = "".join(f'{{"id": "{n}", "t": "x"}}\n' for n in range(500))
+    (tmp_path / "rows.jsonl").write_text(rows)
+    corpus = 'files = "{}"\nfields = {{t = "text"}}\n'
+    assert len(lacking(of(corpus.format("rows.jsonl")), tmp_path)) == 1
+    fields = {"id": [str(n) for n in range(500)], "t": ["x"] * 500}
+    pq.write_table(pa.table(fields), tmp_path / "rows.parquet")
+    assert len(lacking(of(corpus.format("rows.parquet")), tmp_path)) == 1
+    long = WRITER + "share = 0.2\n"
+    assert lacking(of(corpus.format("rows.parquet"), long), tmp_path) == []
+    (tmp_path / "long.jsonl").write_text(rows * 100)
+    assert lacking(of(corpus.format("long.jsonl"), WRITER.replace("10", "99999")), tmp_path) == []
+
+
+def test_check_says_it(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(of(GENERATED, WRITER.replace("10", "20")))
+    with pytest.raises(StudyError, match="120 changes to make by its clock"):
+        app(["check", str(path)])
+
+
+def test_a_first_look_keeps_back_its_share_and_enough(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    large = HEAD.replace("documents = 1000", "documents = 100_000") + "[systems.groonga]\n"
+    text = large + WRITER + "documents = 2_000\n"
+    path.write_text(text)
+    quick = read_quick(path)
+    assert quick.corpus["decimate"] == 10
+    assert quick.roles["writer"]["documents"] == 200
+    path.write_text(text.replace("_per_s = 10", "_per_s = 300"))
+    quick = read_quick(path)
+    assert quick.corpus == {"family": "generated", "documents": 100_000}
+    assert quick.roles["writer"]["documents"] == 2_000
+
+
+ROWS = """
+[operations.fetch]
+key = "id"
+rows = 450
+[operations.fetch.methods.in]
+sql = 'SELECT * FROM data WHERE id IN ([each ",": {id}])'
+"""
+
+
+def test_roles_go_beside_operations() -> None:
+    head = HEAD.replace(GENERATED, 'family = "table"\ntable = "data"\nrows = 500\n')
+    head = head.replace("[queries]\ndistinct = 5\n", "")
+    nobody = "roles go on beside readers: give [queries] or [operations.NAME]"
+    assert any(each.endswith(nobody) for each in wrong("[systems.mariadb]\n" + WRITER, head))
+    varied = '[factors]\n"roles.writer.documents_per_s" = [0, 5]\n'
+    writer = '[systems.mariadb]\n[roles.writer]\ndoes = "write"\n'
+    study = read(ROWS + writer + varied, head)
+    plan = make_plan(study)
+    rates = [(t.operation["method"], t.roles["writer"]["documents_per_s"]) for t in plan.treatments]
+    assert rates == [("in", 0), ("in", 5)]
+    operations.look(study, plan)
+    with pytest.raises(StudyError, match="450 that are not kept back .50 are.: ask for fewer"):
+        more = read(ROWS.replace("450", "451") + writer + varied, head)
+        operations.look(more, make_plan(more))
+    counted = head.replace("seconds = 5", "requests = 50").replace("warmup_s = 1\n", "")
+    assert any("`warmup_s`" in each for each in wrong(ROWS + writer + varied, counted))
 
 
 def test_a_first_look_does_what_is_done_at_a_time_within_its_window(tmp_path: Path) -> None:

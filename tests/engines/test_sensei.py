@@ -27,6 +27,7 @@ from searchbench.engines import ENGINES, defaults
 from searchbench.engines.answer import Hits
 from searchbench.engines.engine import Level, Request
 from searchbench.engines.http_form import post, split
+from searchbench.engines.write import FindsWords, Placed, TakesWrites, insert
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.conduct.serve import serving
 from searchbench.lab.get.install import missing
@@ -458,6 +459,60 @@ def test_new_documents_are_seen_within_the_freshness(tmp_path: Path) -> None:
             while len(ids(running, FOX)) < 18:
                 assert time.monotonic() < give_up
                 time.sleep(0.02)
+
+
+@pytest.mark.parametrize("columns", ["encoded", "plain"])
+def test_cars_are_changed_while_it_is_asked_and_found_by_their_words(
+    tmp_path: Path, columns: str
+) -> None:
+    """A plain column takes no portable query, and yet what was written can be looked for."""
+    schema = Schema(
+        (Field("color", FieldType.KEYWORD), Field("contents", FieldType.TEXT)),
+        Table("car", (Field("id", FieldType.INTEGER),)),
+    )
+    cars = [Document(str(n), {"color": "red", "contents": f"red car{n}"}) for n in range(1, 12)]
+    params = levels(columns=columns, freshness_s=3600)
+    assert isinstance(ENGINE, TakesWrites)
+    assert isinstance(ENGINE, FindsWords)
+    assert not ENGINE.cannot_write(params)
+
+    def found(running: Deployment, word: str) -> list[str]:
+        assert isinstance(ENGINE, FindsWords)
+        query = Query(Terms(Mode.ANY, (word,), ("contents",)), limit=100)
+        hits = ENGINE.decode(running.ask(ENGINE.find(query, schema, params)))
+        assert hits.error is None
+        assert hits.total == len(hits.hits)
+        return sorted((h.id for h in hits.hits), key=int)
+
+    with serving(ENGINE, params, Given(schema, *cars[:9]), tmp_path) as (running, _done):
+        assert isinstance(ENGINE, TakesWrites)
+        assert found(running, "car3") == ["3"]
+        new = [Placed(car, at) for at, car in enumerate(cars[9:], 9)]
+        reply = running.ask(insert(ENGINE, new, schema, params))
+        assert ENGINE.check(reply) is None
+        assert ENGINE.refused(reply) == ()
+        time.sleep(0.3)
+        assert found(running, "car11") == []
+        published = ENGINE.publish(schema, params)
+        assert "3600 s old" in published.unasked
+        for each in published.requests:
+            assert ENGINE.check(running.ask(each)) is None
+        assert found(running, "car11") == ["11"]
+        assert found(running, "red") == [str(n) for n in range(1, 12)]
+        facts = ENGINE.facts(running.ask(ENGINE.facts_request()))
+        assert facts.documents == 11
+        other = Document("2", {"color": "blue", "contents": "blue car2"})
+        for each in (
+            ENGINE.update([Placed(other, 11, 1)], schema, params),
+            ENGINE.delete([Placed(cars[4], -1, 4)], schema, params),
+            *published.requests,
+        ):
+            assert ENGINE.check(running.ask(each)) is None
+        assert found(running, "blue") == ["2"]
+        assert found(running, "car5") == []
+        assert found(running, "red") == [str(n) for n in range(1, 12) if n not in (2, 5)]
+        facts = ENGINE.facts(running.ask(ENGINE.facts_request()))
+        assert facts.documents == 10
 
 
 def test_without_freshness_new_documents_are_seen_once_settled(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ LEVELS: dict[str, dict[str, Any]] = {
     "postgresql": {"keys": True},
     "sphinx": {"index": "realtime", "parts": 2},
     "opensearch": {},
+    "sensei": {"parts": 2},
 }
 
 

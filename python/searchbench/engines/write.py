@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from searchbench.corpora.corpus import Document, Schema
 from searchbench.engines.engine import Engine, Parameters, Request
+from searchbench.workload.queries.algebra import Query
 
 
 class Placed(NamedTuple):
@@ -58,6 +59,20 @@ class TakesWrites(Protocol):
 
     def publish(self, schema: Schema, params: Parameters) -> Publish:
         """What makes all that was written until then visible."""
+
+
+@runtime_checkable
+class FindsWords(Protocol):
+    """What an engine has besides where there are levers with which it takes no portable query.
+
+    Written documents are found by their words all the same.
+    """
+
+    def find(self, query: Query, schema: Schema, params: Parameters) -> Request:
+        """Which documents have one of these words? ``query`` has words, a limit, and no more.
+
+        ``decode`` reads the reply. Unsupported where it cannot be asked.
+        """
 
 
 def insert(engine: Engine, added: Sequence[Placed], schema: Schema, params: Parameters) -> Request:

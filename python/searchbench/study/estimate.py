@@ -7,7 +7,7 @@ distinct query, and the drives. Rates are those of a small machine of two cores.
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -142,17 +142,26 @@ def count(corpus: Mapping[str, Any], base: Path, documents: int | None = None) -
 def _rows(corpus: Mapping[str, Any], base: Path) -> float:
     """Rows of files, from their sizes and the length of the first lines."""
     found = 0.0
+    for path in named_files(corpus, base):
+        if path.is_dir():
+            # A folder is read as texts, a document each.
+            found += sum(1 for each in path.rglob("*") if each.is_file())
+        else:
+            found += _rows_of(path, str(corpus.get("format", "auto")))
+    return found
+
+
+def named_files(corpus: Mapping[str, Any], base: Path) -> Iterator[Path]:
+    """The files and folders that a corpus of files names, as far as they are there."""
     asked = corpus.get("files") or ()
     for name in [asked] if isinstance(asked, str) else asked:
-        if (base / name).is_dir():
-            # A folder is read as texts, a document each.
-            found += sum(1 for each in (base / name).rglob("*") if each.is_file())
+        if (base / name).exists():
+            yield base / name
             continue
         # A pattern may be absolute, which Path.glob() refuses.
-        matching = glob.glob(name, root_dir=base, recursive=True)  # noqa: PTH207
-        named = [name] if (base / name).is_file() else matching
-        found += sum(_rows_of(base / each, str(corpus.get("format", "auto"))) for each in named)
-    return found
+        for each in glob.glob(name, root_dir=base, recursive=True):  # noqa: PTH207
+            if (base / each).is_file():
+                yield base / each
 
 
 def _rows_of(path: Path, form: str) -> float:

@@ -22,7 +22,7 @@ from searchbench.corpora.triples import TripleFiles
 from searchbench.corpora.validate import validate
 from searchbench.errors import CorpusError, QueryError
 from searchbench.spec import nearest
-from searchbench.study import operations
+from searchbench.study import operations, roles
 from searchbench.study.model import Study
 from searchbench.study.plan import Plan
 from searchbench.study.positions import Path, Source
@@ -87,6 +87,8 @@ def look(study: Study, plan: Plan, *, alone: bool = False) -> list[str]:
     source.finish()
     if study.operations:
         operations.look(study, plan)
+    if study.roles:
+        roles.look(study, plan)
     return list(dict.fromkeys(told))
 
 

@@ -31,11 +31,12 @@ _TABLES: Mapping[str, tuple[SpecKey, ...]] = {
 }
 
 # Of tables [TABLE.NAME] what one is, and its keys that may vary. With another `key` or `answer` an
-# operation would be another question, and a role that does something else another role.
+# operation would be another question, and a role that does something else another role; what
+# inserts can do to an answer is no choice.
 _NAMED: Mapping[str, tuple[str, Mapping[str, SpecKey]]] = {
     "operations": (
         "an operation",
-        {key.name: key for key in OPERATION_KEYS if key.name not in ("key", "answer")},
+        {k.name: k for k in OPERATION_KEYS if k.name not in ("key", "answer", "while_inserting")},
     ),
     "roles": ("a role", {key.name: key for key in ROLE_KEYS if key.name != "does"}),
 }

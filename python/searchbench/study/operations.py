@@ -23,6 +23,7 @@ from searchbench.study.model import Factor, Study, System, section_of
 from searchbench.study.plan import Plan, Treatment
 from searchbench.study.positions import Source
 from searchbench.study.systems import listed
+from searchbench.workload.changes import kept_back
 from searchbench.workload.operations.keys import METHOD_KEYS, OPERATION_KEYS
 from searchbench.workload.operations.paths import read_rows_at
 from searchbench.workload.operations.text import (
@@ -254,7 +255,9 @@ def look(study: Study, plan: Plan) -> None:
     seen = set[str]()
     for treatment in plan.treatments:
         operation = treatment.operation
-        key = repr((treatment.corpus, operation["key"], operation["rows"]))
+        writer = next((t for t in treatment.roles.values() if t["does"] == "write"), {})
+        kept = writer.get("documents"), writer.get("share")
+        key = repr((treatment.corpus, operation["key"], operation["rows"], kept))
         if key in seen or not operation["key"]:
             continue
         seen.add(key)
@@ -262,13 +265,15 @@ def look(study: Study, plan: Plan) -> None:
         if corpora.family_of(corpus) == "debian":
             continue
         try:
-            _fits(source, study, treatment, corpora.open_corpus(corpus, study.base))
+            _fits(source, study, treatment, corpora.open_corpus(corpus, study.base), writer)
         except CorpusError:
             continue  # it is said where the corpus is looked at
     source.finish()
 
 
-def _fits(source: Source, study: Study, treatment: Treatment, corpus: Corpus) -> None:
+def _fits(
+    source: Source, study: Study, treatment: Treatment, corpus: Corpus, writer: Mapping[str, Any]
+) -> None:
     operation = treatment.operation
     name, wanted = operation["name"], operation["rows"]
     known = [ID, *(f.name for f in corpus.schema.fields)]
@@ -279,9 +284,11 @@ def _fits(source: Source, study: Study, treatment: Treatment, corpus: Corpus) ->
             source.at_each(("operations", name, "key"), i, f"{corpus.name} has no column "
                            f"{show(column)}", nearest(column, known))  # fmt: skip
             return
-    held = getattr(corpus, "count", None)
+    held, but = getattr(corpus, "count", None), ""
     if not isinstance(held, int):
         held = sum(1 for _ in itertools.islice(corpus.documents(), wanted))
+    elif kept := min(held, kept_back(writer, held)):
+        held, but = held - kept, f" that are not kept back ({kept:,} are)"
     if held < wanted:
         path = f"operations.{name}.rows"
         at: tuple[str, ...] = ("operations", name, "rows")
@@ -289,7 +296,7 @@ def _fits(source: Source, study: Study, treatment: Treatment, corpus: Corpus) ->
             if path in factor.paths:
                 at = ("factors", path)
         source.at_value(at, f"{wanted:,} different rows are asked for, and {corpus.name} has "
-                        f"{held:,}: ask for fewer, or use a larger corpus")  # fmt: skip
+                        f"{held:,}{but}: ask for fewer, or use a larger corpus")  # fmt: skip
 
 
 def statements_of(table: Mapping[str, Any]) -> tuple[Statement, ...]:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from searchbench.corpora import scale_of
+from searchbench.errors import StudyError
+from searchbench.study import roles
 from searchbench.study.estimate import count
 from searchbench.study.model import Study
 from searchbench.study.overrides import read_changed
@@ -39,6 +41,9 @@ def read_quick(path: Path | str, sets: Sequence[str] = (), only: Sequence[str] =
     only = [*only, *(few for few in _fewer_rows(study) if few.partition("=")[0] not in kept)]
     for blocks, window_s in _CUTS:
         quick = read_changed(path, [*sets, *_changes(study, blocks, window_s)], only)
+        if study.roles and _lacks_documents(quick):
+            whole = _changes(study, blocks, window_s, fewer=False)
+            quick = read_changed(path, [*sets, *whole], only)
         if make_plan(quick).estimated_s <= _TARGET_S:
             break
     return quick
@@ -61,8 +66,19 @@ def _asks_rows(path: str) -> bool:
     return path.startswith("operations.") and path.endswith(".rows")
 
 
-def _changes(study: Study, blocks: int, window_s: float) -> Iterator[str]:
-    """KEY=VALUE of all that is cut."""
+def _lacks_documents(study: Study) -> bool:
+    """Has a writer too few documents in a corpus that was cut?"""
+    try:
+        roles.look(study, make_plan(study))
+    except StudyError:
+        return True
+    return False
+
+
+def _changes(
+    study: Study, blocks: int, window_s: float, *, fewer: bool = True
+) -> Iterator[str]:
+    """KEY=VALUE of all that is cut. ``fewer``: of the documents, too."""
     varied = {path for factor in study.factors for path in factor.paths}
     found: dict[str, Any] = {
         "first_look": "true",
@@ -79,10 +95,11 @@ def _changes(study: Study, blocks: int, window_s: float) -> Iterator[str]:
         if (study.driven and not study.operations) or study.queries:
             found |= {f"queries.{key}": value for key, value in _queries(study)}
         # What is attached holds its documents already.
-        if not any(system.attach for system in study.systems) and not any(
+        if fewer and not any(system.attach for system in study.systems) and not any(
             path.startswith("corpus.") for path in varied
         ):
             found |= {f"corpus.{key}": value for key, value in _corpus(study)}
+            found |= _kept_back(study)
     yield from (f"{key}={value}" for key, value in found.items() if key not in varied)
 
 
@@ -111,6 +128,16 @@ def _queries(study: Study) -> Iterator[tuple[str, Any]]:
         yield "distinct", min(queries.get("distinct", _QUERIES), _QUERIES)
     if "logged" in queries:
         yield "logged", min(queries["logged"], _LOGGED)
+
+
+def _kept_back(study: Study) -> dict[str, Any]:
+    """Of documents that a writer has kept back by their number the same share as of all."""
+    share = min(1.0, _DOCUMENTS / max(1.0, count(study.corpus, study.base)))
+    return {
+        f"roles.{name}.documents": max(1, round(table["documents"] * share))
+        for name, table in study.roles.items()
+        if "documents" in table
+    }
 
 
 def _corpus(study: Study) -> Iterator[tuple[str, Any]]:

@@ -10,10 +10,12 @@ from searchbench.engines.engine import INGEST
 from searchbench.engines.job import OPENING
 from searchbench.engines.write import TakesWrites
 from searchbench.spec import nearest, show
+from searchbench.study.known import at_most
 from searchbench.study.model import Study, System, table_of
+from searchbench.study.plan import Plan, Treatment
 from searchbench.study.positions import Source
 from searchbench.study.tables import Given
-from searchbench.workload import roles
+from searchbench.workload import changes, roles
 from searchbench.workload.loads import open_load
 
 Tables = dict[str, dict[str, Any]]
@@ -104,8 +106,9 @@ def go_together(source: Source, study: Study) -> None:
     if study.measure != "trials":
         source.at_key(at, "roles are for trials, and this is a sweep or a search: the changes of "
                       "one step would be there in the next")  # fmt: skip
-    if "queries" not in source.tables and not any(map(_of_queries, _varied(study))):
-        source.at_key(at, "roles go on beside readers: give [queries]")
+    asks = study.operations or "queries" in source.tables
+    if not asks and not any(map(_of_queries, _varied(study))):
+        source.at_key(at, "roles go on beside readers: give [queries] or [operations.NAME]")
     if study.jobs:
         source.at_key(("jobs",), "`jobs` are done before anything is asked; a job beside the "
                       'readers is a role: does = "job"')  # fmt: skip
@@ -121,6 +124,56 @@ def go_together(source: Source, study: Study) -> None:
     if study.ingest == "as-found":
         source.at_value(("ingest", "index"), "roles change what they work on, and what is as found "
                         "is not ours to change")  # fmt: skip
+
+
+def look(study: Study, plan: Plan) -> None:
+    """StudyError where a writer will lack documents, as far as that is known without reading any.
+
+    Numbers of documents are those that a corpus has at most; where rows turn out not to fit, the
+    run may still end for want of them.
+    """
+    source = Source(study.text, study.path, study.moved)
+    sizes: dict[str, int | None] = {}
+    for treatment in plan.treatments:
+        for name, table in treatment.roles.items():
+            if table["does"] != "write" or roles.is_idle(table):
+                continue
+            corpus = repr(treatment.corpus)
+            if corpus not in sizes:
+                sizes[corpus] = at_most(treatment.corpus, study.base)
+            if (total := sizes[corpus]) is not None:
+                key, why = _lacks(study, treatment, table, total)
+                if why:
+                    _complain(source, study, treatment, (name, key), why)
+    source.finish()
+
+
+def _lacks(
+    study: Study, treatment: Treatment, table: Mapping[str, Any], total: int
+) -> tuple[str, str]:
+    """Which key of a writer asks for more documents than there are, and why; "" where none does."""
+    kept = changes.kept_back(table, total)
+    if kept >= total:
+        return "documents", (f"{kept:,} documents are to be kept back, and there are {total:,}: "
+                             "keep back fewer, or take a larger corpus")  # fmt: skip
+    due = changes.due_ns(table, *changes.span_ns(open_load(treatment.load, study.base)))
+    wanted = None if due is None else len(due)
+    key = next(each for each in roles.PACES if table.get(each) is not None)
+    return key, changes.lacking(table, wanted, kept, total - kept)
+
+
+def _complain(
+    source: Source, study: Study, treatment: Treatment, of: tuple[str, str], sentence: str
+) -> None:
+    """Complain where a role's key has its value: in its table, or at the level of a factor."""
+    name, key = of
+    path = f"roles.{name}.{key}"
+    for factor in study.factors:
+        if path in factor.paths:
+            level = list(factor.levels).index(treatment.levels[factor.path])
+            source.at_each(("factors", factor.path), level, sentence)
+            return
+    source.at_value(("roles", name, key), sentence)
 
 
 def settle(tables: Tables) -> None:

@@ -64,7 +64,8 @@ _OF: Mapping[str, tuple[str, ...]] = {
     "publish": ("every_s", "after_s"),
     "job": ("job", "after_s"),
 }  # fmt: skip
-_PACES = ("documents_per_s", "every_s", "clients")
+PACES = ("documents_per_s", "every_s", "clients")
+"""The keys of which a writer has one: how fast it writes."""
 
 
 def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -88,7 +89,7 @@ def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _of_a_writer(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    paces = [key for key in _PACES if key in table]
+    paces = [key for key in PACES if key in table]
     if not paces:
         wrong = "a writer needs a pace: `documents_per_s`, `every_s`, or `clients`, which send as"
         yield "documents_per_s", f"{wrong} fast as the system accepts"

@@ -95,10 +95,15 @@ def _held(t: TreatmentResult, name: str, rows: int, but: AbstractSet[str] = froz
     """
     left = {"method", "operation", f"operations.{name}.rows", *but}
     return ", ".join(
-        str(level) if path == "system" else f"{path.rpartition('.')[2]}={level}"
+        str(level) if path == "system" else f"{path.rpartition('.')[2]}={_plain(level)}"
         for path, level in t.levels.items()
         if path not in left and not (str(level) == str(rows) and "." not in path)
     )
+
+
+def _plain(level: object) -> str:
+    """A level as the labels of treatments have it."""
+    return str(level).lower() if isinstance(level, bool) else str(level)
 
 
 def _point(record: Record, t: TreatmentResult, rows: int, trials: Sequence[Trial]) -> Point | None:

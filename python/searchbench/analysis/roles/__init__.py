@@ -2,7 +2,7 @@
 
 model     what is judged                  accepted  what a writer got done
 visible   from the answer to a write until it can be found
-truth     what was acknowledged against what is there; answers while documents change
-events    response times over the drive, with what happened in it
-results   all of it for each treatment
+truth     what was acknowledged against what is there
+meanwhile answers while documents change
+results   all of it for each treatment, and response times over the drive
 """

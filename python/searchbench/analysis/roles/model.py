@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from searchbench.analysis.judgement import Curve, Estimate
+
+Severity = Literal["invalid", "warning", "note"]
+Row = tuple[str, Severity, str, str, str]
+"""Of a finding its kind, severity, number, meaning and remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,8 @@ class Beside:
     """The readers of a treatment beside those of the same one with every role idle.
 
     ``ratios``: by metric, its own over the idle one's, paired by block; each by itself, without a
-    correction for many. ``idle``: that treatment; "" where there is none.
+    correction for many. ``idle``: that treatment; "" where there is none. Of an operation also its
+    name, its ``method``, the ``system`` where there are several, and the other levels (``at``).
     """
 
     treatment: str
@@ -84,12 +90,33 @@ class Beside:
     idle: str
     idle_label: str
     ratios: Mapping[str, Estimate]
+    operation: str = ""
+    method: str = ""
+    system: str = ""
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswersHeld:
+    """How the answers of one method were held against those of before and after the changes.
+
+    ``kind`` as in ``workload.operations.growth``, with ``why`` where that is "any"; ``sampled``:
+    how many answers, over all valid trials with a writer.
+    """
+
+    operation: str
+    method: str
+    system: str
+    kind: str
+    why: str
+    sampled: int
 
 
 @dataclass(frozen=True, slots=True)
 class RolesJudged:
     """All roles of a study. ``cores``: of the machine; ``loops``: most loops that ran at once."""
 
+    answers: tuple[AnswersHeld, ...] = ()
     results: tuple[RoleResult, ...] = ()
     beside: tuple[Beside, ...] = ()
     over_time: Mapping[str, OverTime] = field(default_factory=dict)

@@ -9,7 +9,9 @@ import numpy as np
 
 from searchbench.analysis.judgement import Curve, Estimate, TreatmentResult
 from searchbench.analysis.roles.accepted import of_times, of_writer, spans_of, written
+from searchbench.analysis.roles.meanwhile import hold, rule_of
 from searchbench.analysis.roles.model import (
+    AnswersHeld,
     Beside,
     Event,
     OverTime,
@@ -45,6 +47,7 @@ def results(
     if not planned:
         return None
     roles, over = list[RoleResult](), dict[str, OverTime]()
+    answers = list[AnswersHeld]()
     for t in treatments:
         if t.treatment not in planned:
             continue
@@ -56,8 +59,10 @@ def results(
         ]
         if valid:
             over[t.treatment] = _over_time(record, valid[0])
+            answers += _answers(record, planned[t.treatment], valid)
     every = [trial for each in trials.values() for trial in each]
     return RolesJudged(
+        answers=tuple(answers),
         results=tuple(roles),
         beside=tuple(_beside(treatments, planned)),
         over_time=over,
@@ -112,6 +117,22 @@ def _role(
     )
 
 
+def _answers(record: Record, planned: Treatment, valid: Sequence[Trial]) -> list[AnswersHeld]:
+    """How the answers of an operation were judged while documents changed, if any did."""
+    sampled, some = 0, False
+    for trial in valid:
+        for run in trial.beside:
+            if run.does == "write" and run.drive is not None:
+                some = True
+                sampled += hold(record, trial, written(record, trial, run)).sampled
+    if not some or not planned.operation:
+        return []
+    rule = rule_of(record, valid[0])
+    named = planned.operation
+    return [AnswersHeld(named["name"], named["method"], planned.system, rule.kind, rule.why,
+                        sampled)]  # fmt: skip
+
+
 def _visible(
     markers: Sequence[Sequence[Seen]], asks: Sequence[tuple[float, float]]
 ) -> Visible | None:
@@ -162,17 +183,31 @@ def _beside(
             ),
             None,
         )  # fmt: skip
+        named = _named(t, own)
         if other is None:
-            found.append(Beside(t.treatment, t.label, "", "", {}))
+            found.append(Beside(t.treatment, t.label, "", "", {}, *named))
             continue
         ratios = {}
-        for metric in _RATIOS:
+        for metric in (*_RATIOS, *(["service_mean"] if named else [])):
             logs = _logs(t, other, metric)
             ratio, _ = paired_ratio(logs, None)
             if ratio is not None:
                 ratios[metric] = ratio
-        found.append(Beside(t.treatment, t.label, other.treatment, other.label, ratios))
+        pair = (t.treatment, t.label, other.treatment, other.label)
+        found.append(Beside(*pair, ratios, *named))
     return found
+
+
+def _named(t: TreatmentResult, planned: Treatment) -> tuple[str, ...]:
+    """Of an operation its name, method, system and other levels; empty where queries are asked."""
+    if not planned.operation:
+        return ()
+    left = ("system", "method", "operation")
+    others = {path.rpartition(".")[2]: each for path, each in t.levels.items() if path not in left}
+    at = ", ".join(f"{name}={str(v).lower() if isinstance(v, bool) else v}"
+                   for name, v in others.items())  # fmt: skip
+    system = str(t.levels.get("system", ""))
+    return planned.operation["name"], planned.operation["method"], system, at
 
 
 def _rest(planned: Treatment) -> tuple[str, str]:

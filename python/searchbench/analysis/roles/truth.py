@@ -1,20 +1,20 @@
-"""Was what an engine acknowledged applied, and was every answer in between one of its time?
+"""Was what an engine acknowledged applied?
 
 Once all is over and published, the engine's own count must be that of before plus the inserts and
 less the deletes that it acknowledged; where nobody knows whether a request was taken, either will
-do. Documents that were drawn are found by the word that each alone has. While documents change, the
-total of a query lies between those of before and after.
+do. Documents that were drawn are found by the word that each alone has. (Whether every answer in
+between was one of its time: ``meanwhile``.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
-
 import numpy as np
 
 from searchbench.analysis.judgement import Finding
+from searchbench.analysis.roles import meanwhile
 from searchbench.analysis.roles.accepted import Written, written
+from searchbench.analysis.roles.model import Row
 from searchbench.analysis.roles.visible import seen
 from searchbench.analysis.words import percent
 from searchbench.record import Record, Trial
@@ -25,10 +25,6 @@ _LATE = 0.10  # of the response time, at p99
 _ERRORS_INVALID = 0.01
 _SHOWN = 3
 _OTHER = "Look at the server's log beside this trial's samples."
-
-Severity = Literal["invalid", "warning", "note"]
-Row = tuple[str, Severity, str, str, str]
-
 
 def findings(record: Record, trial: Trial) -> Iterator[Finding]:
     """What of the roles of one trial is wrong, or must be known."""
@@ -55,7 +51,7 @@ def _rows(record: Record, trial: Trial) -> Iterator[Row]:
             yield from _ran_out(trial, run, made)
             yield from _counted(run, made)
             yield from _asked_for(run)
-            yield from _meanwhile(record, trial, made)
+            yield from meanwhile.findings(record, trial, made)
             for watcher in watchers:
                 lost = [s for s in seen(record, trial, watcher, made) if s.lost]
                 if lost and not (made.kind == "delete").any():
@@ -201,54 +197,6 @@ def _asked_for(run: RoleRun) -> Iterator[Row]:
             f"{len(applied.gone):,} documents, as {', '.join(applied.gone[:_SHOWN])}",
             "Their deletion was acknowledged, everything was published, and answers show them.",
             "Look at what the engine promises with an acknowledgement.",
-        )  # fmt: skip
-
-
-def _meanwhile(record: Record, trial: Trial, made: Written) -> Iterator[Row]:
-    """Totals while documents changed, against those of before and after."""
-    kinds = set(made.kind[made.sent >= 0])
-    plus = int(made.documents[made.kind == "insert"].sum())
-    minus = int(made.documents[made.kind == "delete"].sum())
-    before: dict[int, int] = {}
-    after: dict[int, int] = {}
-    sampled = []
-    for row in record.replies(trial.trial).to_pylist():
-        if row["error"] is not None or row["total"] is None or not row["total_exact"]:
-            continue
-        if row["phase"] == "captured":
-            before.setdefault(row["query"], row["total"])
-        elif row["phase"] == "after":
-            after.setdefault(row["query"], row["total"])
-        elif row["phase"] == "while_written":
-            sampled.append(row)
-    sampled = [row for row in sampled if row["query"] in before and row["query"] in after]
-    outside, back = 0, 0
-    first = ""
-    last: dict[int, tuple[int, int]] = {}
-    for row in sorted(sampled, key=lambda row: row["asked"]):
-        query, total = row["query"], row["total"]
-        low, high = sorted((before[query], after[query]))
-        if {"insert", "delete"} <= kinds:
-            low, high = before[query] - minus, before[query] + plus
-        if not low <= total <= high:
-            outside += 1
-            first = first or f"query {query}: {total:,}, not {low:,} to {high:,}"
-        answered, known = last.get(query, (-1, total))
-        ordered = row["asked"] > answered
-        if ordered and ((kinds <= {"insert"} and total < known)
-                        or (kinds <= {"delete"} and total > known)):  # fmt: skip
-            back += 1
-            first = first or f"query {query}: {known:,}, then {total:,}"
-        if row["answered"] > answered:
-            last[query] = (row["answered"], total)
-    if outside or back:
-        more = f", {back:,} that went back" if back else ""
-        yield (
-            "answers of no time", "warning",
-            f"{outside:,} of {len(sampled):,} sampled totals{more} ({first})",
-            "While documents changed the engine gave totals that are neither those of before nor "
-            "of after, nor any in between: a change was seen in part.",
-            "Look at whether the engine replaces a document in one step.",
         )  # fmt: skip
 
 

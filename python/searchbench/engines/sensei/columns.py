@@ -22,6 +22,7 @@ import orjson
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines.column_form import escaped, sortable, unescaped, unsortable
+from searchbench.engines.write import Placed
 
 KINDS = ("encoded", "plain")
 FIRST = 10**18
@@ -130,6 +131,19 @@ def events(documents: Iterable[Document], start: int, schema: Schema) -> bytes:
         orjson.dumps(_event(document, FIRST + place, fields))
         for place, document in enumerate(documents, start)
     )
+
+
+def replaced(changed: Iterable[Placed], schema: Schema) -> bytes:
+    """The events that put documents in the place of what they were."""
+    fields = {f.name: f for f in schema.fields}
+    return b"\n".join(
+        orjson.dumps(_event(each.document, FIRST + each.was, fields)) for each in changed
+    )
+
+
+def removed(gone: Iterable[Placed], schema: Schema) -> bytes:
+    """The events that delete documents."""
+    return b"\n".join(orjson.dumps({"type": "delete", "uid": FIRST + e.was}) for e in gone)
 
 
 def _event(document: Document, uid: int, fields: dict[str, Field]) -> dict[str, object]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import orjson
@@ -18,6 +19,7 @@ from searchbench.engines.native import Native
 from searchbench.engines.sensei import columns, plain
 from searchbench.engines.sensei.languages import in_bql, in_json
 from searchbench.engines.sensei.request import SCORE, SOURCE, asked, told
+from searchbench.engines.write import Placed, Publish
 from searchbench.errors import Unsupported
 from searchbench.workload.queries.algebra import Query
 
@@ -124,13 +126,42 @@ class Sensei(Engine):
         self, documents: Sequence[Document], start: int, schema: Schema, params: Parameters
     ) -> Request:
         """One event a line, for the stream that Sensei indexes."""
-        written = plain if params["columns"] == "plain" else columns
-        lines = written.events(documents, start, schema)
+        lines = _written(params).events(documents, start, schema)
         return Request((post("/searchbench/documents", (), lines),))
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Everything to disk, and visible."""
         return [Request((post("/searchbench/settle", (), b""),))]
+
+    def cannot_write(self, params: Parameters) -> Mapping[str, str]:
+        """It can do all."""
+        return {}
+
+    def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """An event whose uid is there already replaces what has it, which keeps its number."""
+        lines = _written(params).replaced(changed, schema)
+        return Request((post("/searchbench/documents", (), lines),))
+
+    def delete(self, gone: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """Events of the type "delete"."""
+        lines = _written(params).removed(gone, schema)
+        return Request((post("/searchbench/documents", (), lines),))
+
+    def publish(self, schema: Schema, params: Parameters) -> Publish:
+        """What waits in the gateway is indexed and written to disk, and readers are opened anew."""
+        seconds = int(params["freshness_s"])
+        return Publish(
+            "settle: what waits is indexed, written to disk and seen",
+            tuple(self.settle(schema, params)),
+            "readers see what was indexed at once" if not seconds else
+            f"readers are at most {seconds} s old (freshness_s)",
+        )  # fmt: skip
+
+    def find(self, query: Query, schema: Schema, params: Parameters) -> Request:
+        """Plain columns take no portable query, but their texts have words."""
+        if params["columns"] != "plain":
+            return self.compile(query, schema, params)
+        return Request((post("/sensei", (), orjson.dumps(plain.words(query))),))
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One request in the language that is asked for."""
@@ -216,6 +247,11 @@ class Sensei(Engine):
         """The server's own words where it failed."""
         (http,) = split(reply)
         return _trouble(http)
+
+
+def _written(params: Parameters) -> ModuleType:
+    """What writes events, by the form of the columns."""
+    return plain if params["columns"] == "plain" else columns
 
 
 def _properties(params: Parameters, schema: Schema) -> str:

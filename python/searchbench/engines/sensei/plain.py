@@ -14,6 +14,9 @@ import orjson
 
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines.sensei.columns import xml
+from searchbench.engines.sensei.request import SOURCE, UID
+from searchbench.engines.write import Placed
+from searchbench.workload.queries.algebra import Query, Terms
 
 _STRING = 'type="string"'
 _COLUMNS = {
@@ -54,6 +57,34 @@ def events(documents: Iterable[Document], start: int, schema: Schema) -> bytes:
         orjson.dumps(_event(document, place, fields, key))
         for place, document in enumerate(documents, start + 1)
     )
+
+
+def replaced(changed: Iterable[Placed], schema: Schema) -> bytes:
+    """The events that put documents in the place of what they were."""
+    fields, key = {f.name: f for f in schema.columns}, numbered(schema)
+    return b"\n".join(
+        orjson.dumps(_event(each.document, each.was + 1, fields, key)) for each in changed
+    )
+
+
+def removed(gone: Iterable[Placed], schema: Schema) -> bytes:
+    """The events that delete documents."""
+    key = numbered(schema)
+    uids = (each.was + 1 if key is None else int(each.document.id) for each in gone)
+    return b"\n".join(orjson.dumps({"type": "delete", "uid": uid}) for uid in uids)
+
+
+def words(query: Query) -> dict[str, object]:
+    """What asks for documents that have one of some words, in any order."""
+    assert isinstance(query.match, Terms)
+    each = [{"term": {name: word}} for name in query.match.fields for word in query.match.terms]
+    return {
+        "query": each[0] if len(each) == 1 else {"bool": {"should": each}},
+        "from": 0,
+        "size": query.limit,
+        "fetchStoredValue": True,
+        "meta": {"select_list": [UID, SOURCE]},
+    }
 
 
 def numbered(schema: Schema) -> Field | None:

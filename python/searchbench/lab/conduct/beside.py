@@ -19,26 +19,31 @@ import numpy as np
 import pyarrow as pa
 
 from searchbench import _core
+from searchbench.corpora.corpus import Schema
 from searchbench.corpora.kept_back import KeptBack
-from searchbench.engines.engine import CountsTaken, Engine, Request
+from searchbench.engines.engine import CountsTaken, Engine, Parameters, Request
 from searchbench.engines.features import refuse
 from searchbench.engines.job import Work
-from searchbench.engines.write import TakesWrites
+from searchbench.engines.write import FindsWords, TakesWrites
 from searchbench.errors import LabError, SearchbenchError, Unsupported
 from searchbench.lab.conduct.ingest import must
 from searchbench.lab.conduct.session import Run, Session
 from searchbench.lab.drive import changes as drawn
 from searchbench.lab.drive.changes import Changes
 from searchbench.lab.drive.drive import capture
+from searchbench.lab.drive.operations import Operations
 from searchbench.lab.drive.together import Side, together
 from searchbench.lab.drive.workload import PortableQueries
 from searchbench.lab.system.deploy import Deployment, command_line, complete
+from searchbench.lab.system.running import Running
 from searchbench.lab.system.seat import Seat
-from searchbench.lab.wire.exchange import samples_of
+from searchbench.lab.wire.exchange import Endpoint, samples_of
 from searchbench.lab.wire.order import Manner, Order
 from searchbench.record import samples_table
 from searchbench.record.drive import Drive
 from searchbench.record.roles import ASKS, WRITES, Applied, Drawn, Publishing, RoleRun
+from searchbench.workload.changes import due_ns, span_ns
+from searchbench.workload.queries.algebra import Query
 from searchbench.workload.roles import WATCHER, is_idle
 
 _T = TypeVar("_T")
@@ -106,7 +111,7 @@ def drive(run: Run, order: Order, main: Callable[[int], _T]) -> _T:
     beside, running = run.session.beside, run.session.there()
     assert beside is not None
     sides = [part.side for part in beside.parts if not part.run.idle]
-    trace = together(main, order.connections, sides, running.endpoint)
+    trace = together(main, order.connections, sides, _own_endpoint(running))
     for part in beside.parts:
         _keep(run, beside, part)
     return trace
@@ -133,8 +138,10 @@ def count(run: Run) -> None:
     running, writer = session.there(), _writer(beside)
     facts = running.engine.facts(running.ask(running.engine.facts_request()))
     before = run.about.facts.documents
-    compiled = session.bytes()
-    replies, _, _ = capture(running.endpoint, running.decoder, compiled)
+    replies, _, _ = capture(
+        running.endpoint, running.decoder, session.bytes(),
+        max(_TIMEOUT_S, session.opened.load.timeout_s),
+    )  # fmt: skip
     phase = pa.array([AFTER] * replies.num_rows)
     at = replies.schema.get_field_index("phase")
     beside.tables[AFTER] = replies.set_column(at, "phase", phase)
@@ -166,7 +173,7 @@ def made_anew(session: Session) -> bool:
 
 def _write(session: Session, beside: Beside, part: Part) -> None:
     """The changes of a writer, and whoever asks for its markers."""
-    base = _queries(session).corpus
+    base = _asked(session).corpus
     kept = base if isinstance(base, KeptBack) else None
     part.run.kept_back = kept.count if kept else 0
     engine = _writable(session)
@@ -191,10 +198,10 @@ def _write(session: Session, beside: Beside, part: Part) -> None:
 def _watch(session: Session, beside: Beside, writer: Part, made: Changes, stop_ns: int) -> None:
     """Who asks for the markers, over a connection of its own."""
     assert made.asked is not None
-    engine, schema = _engine(session), _queries(session).corpus.schema
+    engine, schema = _engine(session), _asked(session).corpus.schema
     try:
         refuse(engine.can, made.asked)
-        request = engine.compile(made.asked, schema, session.levers)
+        request = _finding(engine, made.asked, schema, session.levers)
     except Unsupported as error:
         session.sitting.watch.told(f"no markers: {error}")
         return
@@ -216,7 +223,7 @@ def _publish(session: Session, beside: Beside, part: Part) -> None:
     if engine is None:
         raise LabError(f"{_engine(session).name} has not declared what publishes", "prepare")
     part.run.publishing = _publishing(session, engine)
-    schema = _queries(session).corpus.schema
+    schema = _asked(session).corpus.schema
     asked = engine.publish(schema, session.levers).requests
     if part.run.idle or not asked:
         part.run.idle = True
@@ -233,7 +240,7 @@ def _job(session: Session, beside: Beside, part: Part) -> None:
     if job is None:
         raise LabError(f"{engine.name} has no job {name}", "prepare")
     levels = {each.name: each.default for each in job.parameters}
-    schema = _queries(session).corpus.schema
+    schema = _asked(session).corpus.schema
     work = engine.work(name, levels, schema, session.levers)
     if work.stream is not None or work.opens or [*work.before]:
         raise LabError(f"the job {name} of {engine.name} cannot be done while it is asked: it "
@@ -262,7 +269,7 @@ def _again(
             raise LabError(f"the role {part.run.name} begins after the drive has ended: make "
                            "`after_s` smaller, or the window longer", "prepare")  # fmt: skip
     else:
-        found = drawn.due_ns(part.run.keys, begin_ns, stop_ns)
+        found = due_ns(part.run.keys, begin_ns, stop_ns)
         assert found is not None
         due = found
     part.run.planned = len(due)
@@ -379,7 +386,7 @@ def _looked_up(session: Session, text: str, word: drawn.Word) -> Drawn:
     engine, query = running.engine, drawn.lookup(word.word, text)
     ids: list[str] = []
     try:
-        reply = running.ask(engine.compile(query, running.schema, running.params))
+        reply = running.ask(_finding(engine, query, running.schema, running.params))
         hits = engine.decode(reply)
         ids, why = [h.id for h in hits.hits], hits.error or ""
     except (SearchbenchError, ValueError, KeyError) as error:
@@ -412,7 +419,8 @@ def _still_there(run: Run, beside: Beside, after: pa.Table) -> tuple[list[str], 
         for placed in change.placed
     }
     captured = run.session.captured
-    if not deleted or captured is None:
+    # The rows of an operation are no ids; there the count alone shows that a delete was not made.
+    if not deleted or captured is None or isinstance(_asked(run.session), Operations):
         return [], 0
     before, now = (
         {name for ids in table["ids"].to_pylist() for name in ids or ()}
@@ -423,9 +431,21 @@ def _still_there(run: Run, beside: Beside, after: pa.Table) -> tuple[list[str], 
 
 def _bounds(session: Session) -> tuple[int, int]:
     """The beginning of the window and the end of the drive, in ns."""
-    load = session.opened.load
-    begin_ns, end_ns = load.window.bounds_ns(np.empty(0, np.int64))
-    return begin_ns, load.stop_ns or end_ns
+    return span_ns(session.opened.load)
+
+
+def _own_endpoint(running: Running) -> Endpoint:
+    """Where the roles send: connections without what those of an operation begin with, and answers
+    with the marks of the engine's own.
+    """
+    return replace(running.endpoint, prelude=(), whole=running.service.whole)
+
+
+def _finding(engine: Engine, query: Query, schema: Schema, levers: Parameters) -> Request:
+    """What asks for documents by their words; Unsupported where it cannot be asked."""
+    if isinstance(engine, FindsWords):
+        return engine.find(query, schema, levers)
+    return engine.compile(query, schema, levers)
 
 
 def _manner(session: Session, number: int) -> Manner:
@@ -440,7 +460,7 @@ def _writer(beside: Beside) -> RoleRun:
 
 
 def _publishing(session: Session, engine: TakesWrites) -> Publishing:
-    schema = _queries(session).corpus.schema
+    schema = _asked(session).corpus.schema
     found = engine.publish(schema, session.levers)
     return Publishing(how=found.how, unasked=found.unasked)
 
@@ -450,9 +470,10 @@ def _writable(session: Session) -> TakesWrites | None:
     return engine if isinstance(engine, TakesWrites) else None
 
 
-def _queries(session: Session) -> PortableQueries:
+def _asked(session: Session) -> PortableQueries | Operations:
+    """What the readers ask."""
     workload = session.opened.workload
-    assert isinstance(workload, PortableQueries)
+    assert isinstance(workload, PortableQueries | Operations)
     return workload
 
 

@@ -88,6 +88,7 @@ class Conductor:
             yield session
         finally:
             session.close()
+            beside.discard(session)
             self._block = block
 
     def conduct(self, trials: Trials, kept: Writer) -> None:

@@ -34,6 +34,7 @@ from searchbench.record.trial import Load as LoadAbout
 from searchbench.spec import nearest
 from searchbench.study.inputs import guessed, operators_said
 from searchbench.study.plan import Treatment
+from searchbench.workload.changes import kept_back
 from searchbench.workload.load_table import classes_promised, resolve_told
 from searchbench.workload.loads import Load, Replay, open_load
 from searchbench.workload.operations.model import Operation
@@ -159,7 +160,7 @@ class Openings:
         """What is left of a corpus once those documents are kept back that a role will insert."""
         writer = next((r for r in treatment.roles.values() if r["does"] == "write"), {})
         total = about.documents or 0
-        count = writer.get("documents") or round(float(writer.get("share") or 0.0) * total)
+        count = kept_back(writer, total)
         if not count:
             return corpus, about
         if count >= total:
@@ -229,7 +230,8 @@ class Openings:
         """Its method, with draws that all methods of the operation share."""
         operation = treatment.operation
         drawn = {k: operation[k] for k in ("name", "key", "rows", "order", "draws", "answer")}
-        key = _key(drawn, treatment.corpus)
+        kept = corpus.count if isinstance(corpus, KeptBack) else 0  # other rows are left to draw
+        key = _key(drawn, treatment.corpus, kept)
         if key not in self._operations:
             self.watch.opening("rows to ask for")
             self._operations[key] = open_operation(operation, corpus, self.seed).asked

@@ -23,14 +23,13 @@ from searchbench.engines.engine import Engine, Parameters, Request
 from searchbench.engines.write import Placed, TakesWrites, insert
 from searchbench.errors import LabError
 from searchbench.lab.wire.order import I64, Order, each_once
+from searchbench.workload.changes import KINDS, allowed, due_ns, lacking, shares
 from searchbench.workload.queries.algebra import Mode, Query, Terms
 
-KINDS = ("insert", "update", "delete")
 MARKER = "sbmarker"
 """The word of all markers."""
 _DRAWN = 40  # documents of each kind beside the markers
 _MOST_MARKERS = 1000
-_MOST_DOCUMENTS = 2_000_000
 _NS = 1_000_000_000
 
 
@@ -90,7 +89,7 @@ def changes(
     due = due_ns(table, begin_ns, stop_ns)
     batch, spare = int(table["batch"]), list(kept)
     wanted = None if due is None else len(due)
-    each = _kinds(table, wanted, len(spare), count, batch)
+    each = _kinds(table, wanted, len(spare), count)
     numbers = {kind: sum(k == kind for k in each) * batch for kind in KINDS}
     found = _documents(base, count, numbers["update"] + numbers["delete"], seed)
     random.Random(f"searchbench kept back, in order {seed}").shuffle(spare)
@@ -130,58 +129,23 @@ def changes(
     )
 
 
-def due_ns(table: Mapping[str, Any], begin_ns: int, stop_ns: int) -> I64 | None:
-    """When the requests of a role are due; None of one that sends as fast as it is answered."""
-    if table.get("clients") is not None:
-        return None
-    if table.get("documents_per_s"):
-        every_ns = int(table["batch"]) / float(table["documents_per_s"]) * _NS
-        first_ns = every_ns / 2
-    else:
-        every_ns = float(table["every_s"]) * _NS
-        after_s = table.get("after_s")
-        first_ns = every_ns if after_s is None else begin_ns + float(after_s) * _NS
-    count = max(0, int(np.ceil((stop_ns - first_ns) / every_ns)))
-    return (first_ns + every_ns * np.arange(count)).astype(np.int64)
-
-
 def lookup(word: str, text: str) -> Query:
     """Which documents have a word?"""
     return Query(match=Terms(Mode.ANY, (word,), (text,)), limit=10)
 
 
 def _kinds(
-    table: Mapping[str, Any], wanted: int | None, spare: int, count: int, batch: int
+    table: Mapping[str, Any], wanted: int | None, spare: int, count: int
 ) -> list[str]:
     """The kind of each request, spread evenly. As many as are wanted, or as there are documents."""
-    weights = {kind: float(table[kind]) for kind in KINDS}
-    whole = sum(weights.values())
-    shares = {kind: weight / whole for kind, weight in weights.items() if weight}
-    changed = shares.get("update", 0.0) + shares.get("delete", 0.0)
-    room = [_MOST_DOCUMENTS // batch]
-    room += [int(spare / shares["insert"]) // batch] if "insert" in shares else []
-    room += [int(count / changed) // batch] if changed else []
-    most = min(room)
-    if wanted is not None and wanted > most:
-        kind = "insert" if "insert" in shares and room[1] == most else "update or delete"
-        there = spare if kind == "insert" else count
-        what = "are kept back" if kind == "insert" else "are there"
-        raise LabError(
-            f"the writer has {wanted * batch:,} changes to make by its clock, and of the documents "
-            f"that it may {kind} {there:,} {what}: keep back more (`documents`, `share`), take a "
-            "larger corpus, or write less",
-            "prepare",
-        )
-    if not most:
-        raise LabError(
-            "there are not enough documents for one request of the writer: keep back more "
-            "(`documents`, `share`), or make `batch` smaller",
-            "prepare",
-        )
-    owed = dict.fromkeys(shares, 0.0)
+    if why := lacking(table, wanted, spare, count):
+        raise LabError(why, "prepare")
+    number = allowed(table, spare, count)[0] if wanted is None else wanted
+    each = shares(table)
+    owed = dict.fromkeys(each, 0.0)
     found = []
-    for _ in range(most if wanted is None else wanted):
-        for kind, share in shares.items():
+    for _ in range(number):
+        for kind, share in each.items():
             owed[kind] += share
         kind = max(owed, key=lambda k: owed[k])
         owed[kind] -= 1

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
-from searchbench.analysis.roles.model import RoleResult, RolesJudged
-from searchbench.report.document.blocks import Block, Section, Text
+from searchbench.analysis.roles.model import AnswersHeld, RoleResult, RolesJudged
+from searchbench.report.document.blocks import Block, Points, Section, Text
 from searchbench.report.document.content import Content, figure
 from searchbench.report.document.text import line
 from searchbench.report.figures import roles as figures
@@ -25,6 +26,16 @@ _VISIBLE = (
     "leaves open."
 )
 
+_MEANWHILE = (
+    "Some answers of the drive were held against those of before and after it, in what inserts can "
+    "only raise. A finding says where one was wrong."
+)
+_KINDS = {
+    "counts": "How many documents each row counts: ",
+    "rows": "Every row: ",
+    "number": "The number of rows, as inserts may replace rows: ",
+}
+
 _DRAWN = 6  # treatments that are drawn beside their idle one
 
 
@@ -35,8 +46,11 @@ def section(content: Content) -> Section | None:
         return None
     blocks: list[Block] = [Text(_HOW, "quiet"), *_cores(judged)]
     if judged.beside:
-        blocks += [Text("The readers, beside the same with every role idle.", "lead")]
-        blocks.append(tables.beside(judged.beside))
+        asked = judged.beside[0].operation
+        what = ": the median time of one operation over that of the idle one" if asked else ""
+        blocks += [Text(f"The readers, beside the same with every role idle{what}.", "lead")]
+        made = tables.beside_of_operations if asked else tables.beside
+        blocks.append(made(judged.beside))
         blocks.append(Text(
             "Ratios are paired by block, each by itself; whether a difference is beyond noise and "
             "all floors is said where treatments are compared.", "quiet",
@@ -60,6 +74,9 @@ def section(content: Content) -> Section | None:
     if writers:
         blocks += [Text("What was written.", "lead"), tables.writers(writers)]
         blocks += [Text(said, "quiet") for said in _of_writers(writers)]
+    if judged.answers:
+        blocks += [Text("Answers while documents changed.", "lead"), Text(_MEANWHILE, "quiet")]
+        blocks.append(Points(tuple(_held(judged.answers))))
     shown = [r for r in writers if r.visible is not None]
     if shown:
         blocks += [Text("From commit to visible.", "lead"), Text(_VISIBLE, "quiet")]
@@ -87,6 +104,26 @@ def _cores(judged: RolesJudged) -> list[Block]:
         "was audited."
     )
     return [Text(said)]
+
+
+def _held(answers: Sequence[AnswersHeld]) -> list[str]:
+    """For each way in which answers were judged, of which methods, and how many."""
+    found = []
+    for kind, why in dict.fromkeys((each.kind, each.why) for each in answers):
+        own = [each for each in answers if (each.kind, each.why) == (kind, why)]
+        methods: dict[str, list[str]] = {}
+        for each in own:
+            methods.setdefault(each.operation, []).append(each.method)
+        named = ", ".join(
+            f"{line(name)} ({', '.join(map(line, dict.fromkeys(each)))})"
+            for name, each in methods.items()
+        )
+        if kind == "any":
+            found.append(f"Nothing, because {line(why)}: {named}.")
+        else:
+            n = sum(each.sampled for each in own)
+            found.append(f"{_KINDS[kind]}{named}. {numbers.counted(n, 'sampled answer')}.")
+    return found
 
 
 def _of_writers(results: list[RoleResult]) -> list[str]:

@@ -9,6 +9,7 @@ from functools import partial
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.roles.model import Beside, RoleResult, Visible
 from searchbench.report.document.blocks import Cell, Table
+from searchbench.report.document.text import line
 from searchbench.report.tables import numbers
 from searchbench.report.tables.cells import (
     NONE,
@@ -45,6 +46,24 @@ def beside(rows: Sequence[Beside]) -> Table:
         text("Treatment", lambda r: named(r.label), 2),
         text("Beside", lambda r: named(r.idle_label) if r.idle else NONE, 2),
         *(number(title_of(metric), partial(cell, metric)) for metric in metrics),
+    )
+
+
+def beside_of_operations(rows: Sequence[Beside]) -> Table:
+    """A row an operation, a column a method: its time over that of the idle one."""
+    ratios = {(r.operation, r.at, r.method, r.system): r.ratios for r in rows}
+    places = list(dict.fromkeys((r.operation, r.at) for r in rows))
+    ways = dict.fromkeys((r.method, r.system) for r in rows)
+
+    def cell(way: tuple[str, str], place: tuple[str, str]) -> Cell:
+        own = ratios.get((*place, *way), {})
+        return of_estimate(own.get("service_p50", own.get("service_mean")))
+
+    return table(
+        places,
+        text("Operation", lambda place: named(place[0]), 1.6),
+        text("At", lambda place: Cell(line(place[1])), when=len({at for _, at in places}) > 1),
+        *(number(line(", ".join(filter(None, way))), partial(cell, way)) for way in ways),
     )
 
 
