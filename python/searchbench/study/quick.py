@@ -73,6 +73,8 @@ def _changes(study: Study, blocks: int, window_s: float) -> Iterator[str]:
     for name, table in study.roles.items():
         if "after_s" in table:  # within the shorter window
             found[f"roles.{name}.after_s"] = min(table["after_s"], window_s / 3)
+        if "for_s" in table:
+            found[f"roles.{name}.for_s"] = min(table["for_s"], window_s / 6)
     if study.verbatim:
         found["agreement.captures"] = min(study.agreement.captures, _CAPTURES)
     else:

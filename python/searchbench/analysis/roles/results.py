@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from searchbench.analysis.judgement import Curve, Estimate, TreatmentResult
+from searchbench.analysis.roles import faults
 from searchbench.analysis.roles.accepted import of_times, of_writer, spans_of, written
 from searchbench.analysis.roles.model import (
     Beside,
     Event,
+    FaultResult,
     OverTime,
     RoleResult,
     RolesJudged,
@@ -45,6 +47,7 @@ def results(
     if not planned:
         return None
     roles, over = list[RoleResult](), dict[str, OverTime]()
+    happened = list[FaultResult]()
     for t in treatments:
         if t.treatment not in planned:
             continue
@@ -54,10 +57,12 @@ def results(
             _role(record, t, name, table, valid)
             for name, table in planned[t.treatment].roles.items()
         ]
+        happened += faults.results(record, t, valid)
         if valid:
             over[t.treatment] = _over_time(record, valid[0])
     every = [trial for each in trials.values() for trial in each]
     return RolesJudged(
+        faults=tuple(happened),
         results=tuple(roles),
         beside=tuple(_beside(treatments, planned)),
         over_time=over,
@@ -201,8 +206,12 @@ def _over_time(record: Record, trial: Trial) -> OverTime:
             said = str(run.keys.get("job", "")) or (run.publishing.how if run.publishing else "")
             for start, end in spans_of(record, trial, run):
                 events.append(Event(said or run.name, start / 1e9, end / 1e9))
+    good = None
+    if (fault := faults.event(trial)) is not None:
+        events.append(fault)
+        good = faults.good_answers(trace, _BINS)
     start, end = trace.window
-    return OverTime(trial.trial, median, tail, (start / 1e9, end / 1e9), tuple(events))
+    return OverTime(trial.trial, median, tail, (start / 1e9, end / 1e9), tuple(events), good)
 
 
 def _curves(trace: Trace) -> tuple[Curve, Curve]:
