@@ -94,7 +94,7 @@ def _load(study: Study, window_s: float) -> Iterator[tuple[str, Any]]:
         yield "effort", min(load.get("effort", 1.0), _EFFORT)
     elif load.get("requests") is not None:
         yield "requests", min(load["requests"], _REQUESTS)
-    elif any("load.requests" in factor.paths for factor in study.factors):
+    elif any({"load.requests", "load.stages"} & {*factor.paths} for factor in study.factors):
         return
     elif load.get("stages") is None:
         # A replay without a window lasts as long as its log.

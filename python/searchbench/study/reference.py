@@ -314,6 +314,11 @@ One stage at one rate is the measured window. It is judged, and treatments are c
 stages before it count as its warm-up. The report shows all stages with their times, and draws the
 offered rate below the response times.
 
+Stages at a greater rate between two at the same one are an overload. For each the report says how
+much was answered in time meanwhile, and how many seconds after it answers were normal again. With
+`capacity_per_s` the rates of stages are shares of it, so `[5, 1.5]` is five seconds with one and a
+half times the capacity. [ROLES.md](ROLES.md#7-overload) has such a study.
+
 **A capacity** is the greatest rate that keeps a promise. A capacity search chooses the rates, and
 the report gives an interval for each promise and configuration. One search answers several
 promises.
@@ -400,7 +405,8 @@ placeholders.
 
 `[queries]` and `[load]` are the readers. A `[roles.NAME]` is another client of the same trial, with
 a load, a thread and connections of its own. It writes documents, publishes what was written, or has
-a job of the engine done. Any of its keys may be a factor. A role that is `idle`, or whose rate is
+a job of the engine done. A fault is one too: at its time a process of the system is killed, stopped
+or frozen, and brought back. Any of its keys may be a factor. A role that is `idle`, or whose rate is
 0, does nothing; that is what the others are compared with:
 
 ```toml

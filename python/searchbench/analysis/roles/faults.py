@@ -170,18 +170,17 @@ def sentences(found: FaultResult) -> list[str]:
     if found.back and down is not None:
         again = "went on" if found.fault == "freeze" else "was started again"
         what += f" and {again} after {digits(down.value)} s"
-    first = figures.get("first_error_s")
+    first, without = figures.get("first_error_s"), digits(figures["without_s"].value)
     if first is None:
-        said.append(f"{what}. All requests were answered well.")
+        said.append(f"{what}. All requests were answered well, but for {without} s none was.")
     else:
         failed, part = (figures.get(key) for key in ("error_share", "partial_share"))
         shares = [f"{percent(e.value)} {word}" for e, word in ((failed, "failed"), (part, "were "
                   "answered in part")) if e is not None and e.value > 0]  # fmt: skip
         meanwhile = f"; of the requests meanwhile {' and '.join(shares)}" if shares else ""
-        without = figures["without_s"].value
         said.append(
             f"{what}. The first bad answer came {_seconds(first.value)} later{meanwhile}; for "
-            f"{digits(without)} s there was no good answer."
+            f"{without} s there was no good answer."
         )
     said.append(until(found))
     if found.durable is not None:

@@ -125,11 +125,12 @@ def judge_trial(
         served.findings(record, trial, before), replies.findings(record, trial, before), otherwise,
         truth.findings(record, trial), faults.findings(record, trial),
     )  # fmt: skip
-    findings = _audited(validity.audit(trial, undisturbed, warm, planned), [*chain(*more)])
+    audit = validity.audit(trial, undisturbed, warm, planned, trace)
+    findings = _audited(audit, [*chain(*more)])
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
     rate, step, tested = throughput.throughput(trace), None, warm.steadiness
-    connections = pool.pool_of(record, trial, trace)
+    connections = pool.pool_of(record, trial, before)
     first_asks, sent = steadiness.first_asks(trace), coverage.sent_by(trial, trace)
     of_warmup = warmup.milestones(trace, warm) | cache.unasked(trial, trace, planned)
     if subject is not None:
@@ -147,7 +148,7 @@ def judge_trial(
                 findings = validity.gravest_first((*findings, *late))
         step = replace(step, steadiness=tested.answer, findings=findings)
     held_back = bottleneck.of_trial(trial, trace, [f.kind for f in findings])
-    del trace, before, undisturbed, within
+    del trace, before, undisturbed, within  # they are large
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
     figures = _figures(trial, measured, counts, service, response, rate) | of_warmup
