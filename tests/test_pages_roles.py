@@ -27,7 +27,7 @@ def test_the_study_of_the_page_is_checked_run_and_shown(
     if lacking := missing(Groonga()):
         pytest.skip(f"no groonga here: {lacking}")
     monkeypatch.chdir(tmp_path)
-    study, _ = blocks(PAGE, "toml")
+    study, *_ = blocks(PAGE, "toml")
     Path("study.toml").write_text(study)
     check, run = (
         shlex.split(found)
@@ -53,8 +53,21 @@ def test_publishers_and_jobs_of_the_page_belong_to_a_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    study, more = blocks(PAGE, "toml")
+    study, more, _, _ = blocks(PAGE, "toml")
     systems = re.compile(r"\[systems\.groonga\].*?(?=\[roles)", re.DOTALL)
     Path("study.toml").write_text(systems.sub("[systems.lucene]\nkeys = true\n\n", study) + more)
     assert app(["check", "study.toml"]) == 0
     assert app(["plan", "study.toml"]) == 0
+
+
+def test_the_fault_and_the_overload_of_the_page_are_studies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study, _, fault, overload = blocks(PAGE, "toml")
+    Path("study.toml").write_text(study + fault)
+    assert app(["check", "study.toml"]) == 0
+    Path("study.toml").write_text(overload)
+    assert app(["check", "study.toml"]) == 0
+    assert app(["plan", "study.toml"]) == 0
+    assert "p99 < 100ms" in capsys.readouterr().out

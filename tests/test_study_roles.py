@@ -96,7 +96,7 @@ def test_every_mistake_is_named_in_its_place() -> None:
         '12:8: a role cannot be called "readers" ([queries] and [load] are the readers)'
     ]
     assert wrong(groonga + "[roles.w]\nbatch = 2\n") == [
-        '12:8: a role says what it `does`: "write", "publish" or "job"'
+        '12:8: a role says what it `does`: "write", "publish", "job" or "fault"'
     ]
     (pace,) = wrong(groonga + '[roles.w]\ndoes = "write"\n')
     assert pace.startswith("12:8: a writer needs a pace: `documents_per_s`, `every_s`, or")

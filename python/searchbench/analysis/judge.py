@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from searchbench.analysis import answer, findings, first_look, held, remedies
+from searchbench.analysis import answer, findings, first_look, held, overload, remedies
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.capacity import search
 from searchbench.analysis.capacity import verdict as of_capacity
@@ -89,6 +89,7 @@ def judge(record: Record | Path | str) -> Judgement:
         driven=judging.driven,
         operations=of_operations.results(record, treatments, trials),
         roles=of_roles.results(record, treatments, trials),
+        overloads=overload.results(treatments),
     )
     if judging.measure == "trials":
         answered = _of_trials(record, found, loads, samples)

@@ -93,13 +93,81 @@ class StageSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class OverloadSeen:
+    """Stages at a greater rate between two at the same one, in one trial. Rates are per second.
+
+    ``before``, ``after``: the numbers of these two stages, from 1. ``most_per_s``: the greatest rate
+    in between, ``times``: of the capacity, None where that is not given. ``answered_per_s``: good
+    answers that came in this time; ``in_time_per_s``: of the requests due in it those answered well
+    within ``limit_s`` (that of ``promise``, or twice the p99 before). ``failed``: the share of the
+    requests due in it that were not answered well. ``normal_s``: from its end until answers were as
+    before, infinite where they were not in the ``looked_s`` of the stage after it, None where that
+    is not known, for the reason ``why``; ``bounds``: what normal is; ``resolution_s``: how closely
+    it is known; ``later``: the share of the time from then on in which answers were not normal.
+    ``lag_p99_s``: how late the generator was itself, in the overload and after it.
+    """
+
+    before: int
+    after: int
+    start_s: float
+    seconds: float
+    base_per_s: float
+    most_per_s: float
+    times: float | None
+    offered_per_s: float
+    answered_per_s: float
+    in_time_per_s: float
+    failed: float
+    limit_s: float
+    promise: str
+    normal_s: float | None
+    looked_s: float
+    resolution_s: float
+    later: float
+    bounds: str
+    why: str
+    lag_p99_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Shaped:
-    """A trial with such a load: its stages; response times and the offered rate over time."""
+    """A trial with such a load: its stages; response times and the offered rate over time.
+
+    ``in_time``: good answers a second within the limit of its first overload, by when they were
+    due; None where there is none.
+    """
 
     stages: tuple[StageSeen, ...]
     median: Curve
     tail: Curve
     offered: Curve
+    overloads: tuple[OverloadSeen, ...] = ()
+    in_time: Curve | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OverloadResult:
+    """An overload of one treatment, over its valid trials that are no controls.
+
+    ``number``: of this treatment's overloads, from 1. ``figures``, with intervals over the trials:
+    ``offered_per_s``, ``answered_per_s``, ``in_time_per_s``, ``in_time_share`` (of what was
+    offered), ``failed``, ``normal_s`` (infinite: in at least one trial, or in the middle one, answers
+    were not as before within the stage after it), ``later``; as of ``OverloadSeen``, of which
+    ``first`` is that of the first trial. ``not_within``: in so many trials they were not;
+    ``unknown``: in so many that is not known. ``late``: the generator itself was late by so much of
+    the limit, at p99, in the worst trial.
+    """
+
+    treatment: str
+    label: str
+    levels: Mapping[str, Level]
+    number: int
+    trials: int
+    figures: Mapping[str, Estimate]
+    not_within: int
+    unknown: int
+    late: float
+    first: OverloadSeen
 
 
 Answer = Literal["steady", "not steady", "unknown"]
@@ -641,7 +709,7 @@ class Judgement:
     ``jobs``: an entry for each job of each treatment; not ``driven``: there is nothing else.
     ``operations``: an entry for each, with its methods. ``roles``: what went on beside the readers;
     None where nothing was to. ``class_comparisons``: of queries with classes, ``comparisons`` over
-    each class alone.
+    each class alone. ``overloads``: an entry for each overload of each treatment.
     """
 
     question: str
@@ -667,6 +735,7 @@ class Judgement:
     operations: tuple[OperationResult, ...] = ()
     roles: RolesJudged | None = None
     class_comparisons: tuple[ClassComparison, ...] = ()
+    overloads: tuple[OverloadResult, ...] = ()
 
     @property
     def void_first(self) -> bool:

@@ -76,13 +76,32 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     looked: int = 0
 
 
+class FaultDone(msgspec.Struct, kw_only=True):
+    """A fault as it happened; instants in ns on the clock of the drive, None: did not happen.
+
+    ``fault``, ``of``: as in the study. ``processes``: how many it was of. ``begun``: when it was
+    signalled. ``ended``: when all of its processes had ended (of a freeze: None). ``again``: when
+    it was started again, or went on. ``ready``: when the whole service was first seen to answer as
+    after a start. ``trouble``: why it did not come back; empty if it did.
+    """
+
+    fault: str
+    of: str
+    processes: int = 0
+    begun: int | None = None
+    ended: int | None = None
+    again: int | None = None
+    ready: int | None = None
+    trouble: str = ""
+
+
 class RoleRun(msgspec.Struct, kw_only=True):
     """One role of a trial beside the readers, as it went.
 
     ``number``: in the samples' column ``role``; ``idle``: it did nothing in this trial. ``keys``:
     its table in the study, complete. ``planned``: how many requests it would have sent by its clock
     or had to send; ``failed``: why it ended before the others, in words. ``start``, ``end``: of a
-    job's command, ns on the clock of the drive. ``first_ns``: when the first request was due.
+    job's command, ns on the clock of the drive. ``fault``: what became of one, as far as it went.
     """
 
     name: str
@@ -99,3 +118,4 @@ class RoleRun(msgspec.Struct, kw_only=True):
     drive: Drive | None = None
     publishing: Publishing | None = None
     applied: Applied | None = None
+    fault: FaultDone | None = None

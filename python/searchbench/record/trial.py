@@ -13,7 +13,7 @@ import msgspec
 
 from searchbench.record.alone import HostAlone
 from searchbench.record.drive import Drive
-from searchbench.record.roles import RoleRun
+from searchbench.record.roles import FaultDone, RoleRun
 from searchbench.study.plan import Level
 
 KERNEL = "[kernel]"  # the name of the kernel's own threads among other processes
@@ -51,7 +51,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
     ``warmup_limit_s``: of a warm-up until steady, which has no ``warmup_s``.
     ``stages``: of a load with several rates, as the study has them; ``rate_per_s``, ``warmup_s``
-    and ``seconds`` are then those of the stage that is judged.
+    and ``seconds`` are then those of the stage that is judged. ``capacity_per_s``: what the rates
+    of the stages are shares of; None: they are requests a second.
     ``curve``: of stages that were drawn from a log, from which, and how (``logs.curve.Drawn``).
     ``promise`` and ``full``: of a trial in a search for capacity, which of the promises (from 0) it
     was driven for, and whether it was a full trial and not a short look.
@@ -67,6 +68,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     stages: list[list[float]] | None = None
     judged_stage: int | None = None
     curve: dict[str, Any] | None = None
+    capacity_per_s: float | None = None
     connections: int | None = None
     times: str | None = None
     speed: float | None = None
@@ -515,3 +517,9 @@ class Trial(msgspec.Struct, kw_only=True):
     hosts: list[HostAlone] = []
     jobs: list[JobDone] = []
     beside: list[RoleRun] = []
+
+    @property
+    def fault(self) -> FaultDone | None:
+        """The fault that came over its system; None where nothing did."""
+        found = (run.fault for run in self.beside if run.fault is not None)
+        return next((fault for fault in found if fault.begun is not None), None)

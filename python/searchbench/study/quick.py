@@ -89,6 +89,8 @@ def _changes(
     for name, table in study.roles.items():
         if "after_s" in table:  # within the shorter window
             found[f"roles.{name}.after_s"] = min(table["after_s"], window_s / 3)
+        if "for_s" in table:
+            found[f"roles.{name}.for_s"] = min(table["for_s"], window_s / 6)
     if study.verbatim:
         found["agreement.captures"] = min(study.agreement.captures, _CAPTURES)
     else:
@@ -109,7 +111,7 @@ def _load(study: Study, window_s: float) -> Iterator[tuple[str, Any]]:
         yield "effort", min(load.get("effort", 1.0), _EFFORT)
     elif load.get("requests") is not None:
         yield "requests", min(load["requests"], _REQUESTS)
-    elif any("load.requests" in factor.paths for factor in study.factors):
+    elif any({"load.requests", "load.stages"} & {*factor.paths} for factor in study.factors):
         return
     elif load.get("stages") is None:
         # A replay without a window lasts as long as its log.

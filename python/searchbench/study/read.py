@@ -162,10 +162,11 @@ def _top(source: Source) -> dict[str, Any]:
 def _measured(source: Source, study: Study, control: Mapping[str, Any]) -> None:
     """Complain of what is for another kind of measurement."""
     if study.measure == "trials":
-        if study.promises:
-            source.at_value(("load", "slo"), "`slo` is for a sweep, whose steps it judges, or a "
-                          "search: give `clients` or `rate_per_s` a list, or add "
-                          "find_capacity = true")  # fmt: skip
+        varied = {path for factor in study.factors for path in factor.paths}
+        if study.promises and "stages" not in study.load and "load.stages" not in varied:
+            source.at_value(("load", "slo"), "`slo` is for a sweep, whose steps it judges, for "
+                          "`stages`, or for a search: give `clients` or `rate_per_s` a list, or "
+                          "add find_capacity = true")  # fmt: skip
         return
     if study.load.get("abort") and study.load.get("requests") is not None:
         source.at_value(("load", "abort"), "`abort` judges a window while it is driven, so it "

@@ -327,6 +327,10 @@ are multiplied so that the busiest stage has 400 a second. That stage is the win
 curve, the report says from where it is and whether it is faithful: whether the log's minutes vary
 within a stage as random arrivals do, or more, so that the real day had bursts that the load has
 not. The curve is that of the rates; what is sent comes from `[queries]` or `[requests]`.
+Stages at a greater rate between two at the same one are an overload. For each the report says how
+much was answered in time meanwhile, and how many seconds after it answers were normal again. With
+`capacity_per_s` the rates of stages are shares of it, so `[5, 1.5]` is five seconds with one and a
+half times the capacity. [ROLES.md](ROLES.md#7-overload) has such a study.
 
 **A capacity** is the greatest rate that keeps a promise. A capacity search chooses the rates, and
 the report gives an interval for each promise and configuration. One search answers several
@@ -467,7 +471,8 @@ placeholders.
 
 `[queries]` and `[load]` are the readers. A `[roles.NAME]` is another client of the same trial, with
 a load, a thread and connections of its own. It writes documents, publishes what was written, or has
-a job of the engine done. Any of its keys may be a factor. A role that is `idle`, or whose rate is
+a job of the engine done. A fault is one too: at its time a process of the system is killed, stopped
+or frozen, and brought back. Any of its keys may be a factor. A role that is `idle`, or whose rate is
 0, does nothing; that is what the others are compared with:
 
 ```toml

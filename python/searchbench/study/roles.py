@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from searchbench.corpora.corpus import Schema
 from searchbench.engines import ENGINES
 from searchbench.engines.engine import INGEST
 from searchbench.engines.job import OPENING
 from searchbench.engines.write import TakesWrites
+from searchbench.errors import Unsupported
 from searchbench.spec import nearest, show
 from searchbench.study.known import at_most
 from searchbench.study.model import Study, System, table_of
@@ -38,7 +40,7 @@ def read_roles(source: Source) -> Tables:
 
 def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System]) -> None:
     """Complain of roles whose keys do not go together, and of systems that cannot take part."""
-    source, writers = given.source, list[str]()
+    source, writers, faults = given.source, list[str](), list[str]()
     for section in names:
         first = given.first(section)
         wrong = [*roles.problems(first.table)]
@@ -50,6 +52,8 @@ def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System
             given.complain(section, variant, roles.problems(variant.table))
         if first.table.get("does") == "write":
             writers.append(section.removeprefix("roles."))
+        if first.table.get("does") == "fault":
+            faults.append(section.removeprefix("roles."))
         reasons = [impossible(system, first.table) for system in systems.values()]
         # A job that some have is left out of the others' crossings.
         if all(reasons) or first.table.get("does") != "job":
@@ -58,6 +62,9 @@ def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System
     if len(writers) > 1:
         source.at_key(("roles", writers[1]), f"{writers[0]} writes already; a trial has one writer "
                       "(several connections: `clients` or `connections`)")  # fmt: skip
+    if len(faults) > 1:
+        source.at_key(("roles", faults[1]), f"{faults[0]} is a fault already; a trial has one, so "
+                      "that it is known what came of it")  # fmt: skip
 
 
 def impossible(system: System, table: Mapping[str, Any]) -> str:
@@ -68,6 +75,8 @@ def impossible(system: System, table: Mapping[str, Any]) -> str:
     if system.attach:
         return (f"{system.name} runs already, and roles change what they work on: they are for "
                 "systems that are started")  # fmt: skip
+    if does == "fault" and not engine.can.keeps_index:
+        return f"{system.engine} keeps no index: what is started again would be empty"
     if does in ("write", "publish") and not isinstance(engine, TakesWrites):
         able = ", ".join(n for n, each in ENGINES.items() if isinstance(each, TakesWrites))
         return (f"{system.engine} has not declared how documents are changed while it is asked; "
@@ -87,8 +96,11 @@ def unwritable(system: System, tables: Tables) -> str:
         return ("a cold system gives its answers after the drive, and with roles its documents "
                 "have changed by then: leave `cold` out")  # fmt: skip
     for table in tables.get("roles", {}).values():
-        works = table["does"] == "job" and not roles.is_idle(table)
-        if works and (reason := impossible(system, table)):
+        if roles.is_idle(table) or table["does"] not in ("job", "fault"):
+            continue
+        if reason := impossible(system, table):
+            return reason
+        if table["does"] == "fault" and (reason := _nobody(system, tables, str(table["of"]))):
             return reason
     engine: object = ENGINES.get(system.engine)
     if not isinstance(engine, TakesWrites):
@@ -96,6 +108,21 @@ def unwritable(system: System, tables: Tables) -> str:
     writers = [t for t in tables.get("roles", {}).values() if t["does"] == "write"]
     cannot = engine.cannot_write(tables["system"]).items() if writers else ()
     return next((reason for kind, reason in cannot for t in writers if t[kind]), "")
+
+
+def _nobody(system: System, tables: Tables, name: str) -> str:
+    """That a system, with these levers, has no process of this name; empty where it has."""
+    if name == roles.SERVER:
+        return ""
+    try:
+        service = ENGINES[system.engine].service(tables["system"], Schema(()))
+    except (Unsupported, ValueError, LookupError):
+        return ""  # what is wrong with the levers is said of them
+    names = [each.name for each in service.companions]
+    if name in names:
+        return ""
+    others = f", {', '.join(names)}" if names else ""
+    return f"{system.name} has no process {show(name)} here; it has: {roles.SERVER}{others}"
 
 
 def go_together(source: Source, study: Study) -> None:

@@ -161,6 +161,8 @@ def show(judgement: Judgement) -> None:
     if verdict.lines:
         out.say()
         out.table(verdict.header, verdict.lines, less=("p99.9 ms", "service p99", "backlog p99"))
+    for said in disturbed(judgement):
+        out.say(f"\n{said}")
     header, rows = classes.table(judgement)
     if rows:
         out.say(f"\n{classes.said(judgement)}".rstrip())
@@ -173,6 +175,18 @@ def show(judgement: Judgement) -> None:
     if verdict.would_change:
         out.say("\nWhat would change it:")
         out.points(verdict.would_change)
+
+
+def disturbed(judgement: Judgement) -> list[str]:
+    """What each fault and each overload did, and how long until answers were normal."""
+    from searchbench.analysis import overload
+    from searchbench.analysis.roles import faults
+
+    found = judgement.roles.faults if judgement.roles is not None else ()
+    return [
+        *(" ".join(faults.sentences(each)) for each in found),
+        *(overload.sentence(each) for each in judgement.overloads),
+    ]
 
 
 def invalid(judgement: Judgement) -> list[str]:

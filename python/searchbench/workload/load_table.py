@@ -41,6 +41,9 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
     SpecKey("judged_stage", "integer", None, "which of the `stages`, counted from 1, is the "
             "measured window; default: the longest at one rate, of a log the busiest", minimum=1,
             maximum=100),
+    SpecKey("capacity_per_s", "number", None, "requests a second that the system sustains, as a "
+            "search or the user found it: the rates of `stages` are then shares of it, as in "
+            "[[10, 0.5], [5, 1.5], [20, 0.5]]", above=0, maximum=10_000_000),
     SpecKey("connections", "integer", 64, "open loop and replay: size of the pool of connections",
             minimum=1, maximum=_MOST_CONNECTIONS),
     SpecKey("times", "path", None, "replay: a file of times in seconds, one a line, or JSONL with "
@@ -80,7 +83,8 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
     SpecKey("find_capacity", "boolean", False, "search for the greatest rate that keeps the "
             "promise `slo`; the search chooses rates and windows itself"),
     SpecKey("slo", "promises", None, f'a promise ("{_PROMISE}"), or a list of them: a capacity '
-            "search finds the greatest rate that keeps it; each step of a sweep is judged by it. "
+            "search finds the greatest rate that keeps it; each step of a sweep is judged by it; "
+            "of `stages` with an overload the first says which answers come in time. "
             'A promise may be a table by class: { autocomplete = "p99 < 50ms", "*" = "errors < 1%" '
             '}, where "*" is all requests; or a text: "autocomplete: p99 < 50ms; errors < 1%"'),
     SpecKey("abort", "boolean", False, "for a sweep with `slo`: end it as soon as a step has "
@@ -110,13 +114,13 @@ WHOLE_KEYS = ("find_capacity", "slo", "abort", "effort")
 # Which keys belong to one kind alone, and decide it where `kind` is not given.
 _OF_KIND: Mapping[str, tuple[str, ...]] = {
     "closed": ("clients", "think_s"),
-    "open": ("rate_per_s", "arrivals", "stages", "judged_stage"),
+    "open": ("rate_per_s", "arrivals", "stages", "judged_stage", "capacity_per_s"),
     "replay": ("times", "speed"),
 }
 _LOOPS = {"closed": "a closed loop", "open": "an open loop", "replay": "a replay"}
 # What a search chooses itself, trial by trial.
 _OF_SEARCH = (
-    "rate_per_s", "stages", "judged_stage", "seconds", "warmup_s", "warmup_limit_s", "requests",
+    "rate_per_s", "stages", "judged_stage", "capacity_per_s", "seconds", "warmup_s", "warmup_limit_s", "requests",
     "warmup_requests", "clients", "think_s", "times", "speed",
 )  # fmt: skip
 # Keys that say nothing without another one, each with what is then said.
@@ -126,6 +130,8 @@ _GOES_WITH: Mapping[str, Mapping[str, str]] = {
     },
     "stages": {
         "judged_stage": "`judged_stage` is one of the `stages`, and there are none",
+        "capacity_per_s": "the rates of `stages` are shares of `capacity_per_s`, and there are "
+        "none (a search for the capacity: find_capacity = true)",
     },
     "slo": {"abort": "`abort` ends a sweep that broke its promise: give one with `slo`"},
     "cache_hit": {
@@ -252,7 +258,7 @@ def _shape_problems(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _of_stages(given: Mapping[str, Any]) -> dict[str, Any]:
     """The keys that follow from stages: the window is the one that is judged. ValueError."""
-    shape = shape_of(given["stages"], given.get("judged_stage"))
+    shape = shape_of(given["stages"], given.get("judged_stage"), given.get("capacity_per_s"))
     return {
         "rate_per_s": shape.window.first,
         "seconds": shape.window.seconds,

@@ -259,7 +259,8 @@ def open_load(spec: Mapping[str, Any], base: Path) -> Load:
         loop = ClosedLoop(full["clients"], float(full["think_s"]))
     elif full["kind"] == "open":
         stages = full["stages"]
-        shape = None if stages is None else shape_of(stages, full["judged_stage"])
+        known = (full["judged_stage"], full["capacity_per_s"])
+        shape = None if stages is None else shape_of(stages, *known)
         loop = OpenLoop(float(full["rate_per_s"]), full["arrivals"], full["connections"], shape)
     else:
         times = None if full["times"] is None else base / full["times"]

@@ -2,6 +2,7 @@
 
 A role is one kind of client of a trial. ``[queries]`` and ``[load]`` are the role ``readers``; the
 others are described here: one that writes documents, one that publishes, one that has a job done.
+A fault is a role too: it is something that happens to the system at a time of the drive.
 A role can be idle in some treatments; those are what the others are compared with.
 """
 
@@ -12,18 +13,21 @@ from typing import Any, Literal
 
 from searchbench.spec import SpecKey, defaults
 
-Does = Literal["write", "publish", "job"]
+Does = Literal["write", "publish", "job", "fault"]
 READERS = "readers"
 """What the role of [queries] and [load] is called."""
 WATCHER = "-watcher"
 """What is added to the name of a writer for the connection that asks for its markers."""
 KEPT_BACK_SHARE = 0.1
+SERVER = "server"
+"""What a fault is of, unless it names a companion: the process that is asked."""
 NOTHING = "nothing to do"
 """What publishes where a write can be found at once."""
 
 ROLE_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("does", "text", None, "what it does: write documents, publish what was written, or "
-            "have a job of the engine done", ("write", "publish", "job")),
+    SpecKey("does", "text", None, "what it does: write documents, publish what was written, have a "
+            "job of the engine done, or be a fault of the system",
+            ("write", "publish", "job", "fault")),
     SpecKey("idle", "boolean", False, "it does nothing; as a factor, [false, true] is the "
             "comparison with and without it"),
     SpecKey("documents", "integer", None, "write: how many documents of the corpus are kept back, "
@@ -52,8 +56,17 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("ask_every_ms", "number", 20.0, "write: how often it is asked which markers can be "
             "found: no time to visible is known more exactly", minimum=1, maximum=60_000),
     SpecKey("job", "text", None, "job: the name of a job that the engine has, such as merge"),
-    SpecKey("after_s", "number", None, "when a job begins, or what goes by `every_s` is done "
-            "first: seconds after the measured window began (default of the latter: `every_s` "
+    SpecKey("fault", "text", None, "fault: what happens. kill: a process is ended at once "
+            "(SIGKILL), with all that it has started; stop: it is asked to end (by the signal that "
+            "the engine is stopped with); freeze: it stands still (SIGSTOP)",
+            ("kill", "stop", "freeze")),
+    SpecKey("of", "text", SERVER, "fault: whose. server: the process that is asked; else the name "
+            "of another process of the service, as an agent or a node"),
+    SpecKey("for_s", "number", None, "fault: after so many seconds the process is started again, "
+            "as it was started, or goes on; default: not before the drive has ended", above=0,
+            maximum=86_400),
+    SpecKey("after_s", "number", None, "when a job or a fault begins, or what goes by `every_s` is "
+            "done first: seconds after the measured window began (default of the latter: `every_s` "
             "after the drive did)", minimum=0, maximum=86_400),
 )  # fmt: skip
 _OF: Mapping[str, tuple[str, ...]] = {
@@ -63,6 +76,7 @@ _OF: Mapping[str, tuple[str, ...]] = {
     ),
     "publish": ("every_s", "after_s"),
     "job": ("job", "after_s"),
+    "fault": ("fault", "of", "for_s", "after_s"),
 }  # fmt: skip
 PACES = ("documents_per_s", "every_s", "clients")
 """The keys of which a writer has one: how fast it writes."""
@@ -72,7 +86,7 @@ def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(key, sentence) of what does not go together in one role's table."""
     does = table.get("does")
     if does is None:
-        yield "does", 'a role says what it `does`: "write", "publish" or "job"'
+        yield "does", 'a role says what it `does`: "write", "publish", "job" or "fault"'
         return
     for key in table:
         if key not in ("does", "idle", *_OF.get(str(does), ())):
@@ -86,6 +100,18 @@ def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "job", "a role that has a job done names it, with `job`"
         if "after_s" not in table:
             yield "after_s", "a job needs `after_s`: how long after the window began it is done"
+    elif does == "fault":
+        yield from _of_a_fault(table)
+
+
+def _of_a_fault(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if not table.get("fault"):
+        yield "fault", 'a fault says what it is, with `fault`: "kill", "stop" or "freeze"'
+    if not table.get("after_s"):
+        yield (
+            "after_s",
+            "a fault needs `after_s`, above 0: what is normal is seen in the window before it",
+        )
 
 
 def _of_a_writer(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

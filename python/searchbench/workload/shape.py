@@ -3,8 +3,10 @@
     [[60, 100], [30, 400], [60, 100]]     a spike: three stages, each at one rate
     [[30, 10, 200], [120, 200]]           a ramp from 10 to 200 a second, then two minutes at 200
 
-Only a stage at one rate can be judged: the longest of them, or the one that is named. It is the
-measured window; what comes before and after it is recorded and shown.
+Rates are requests a second, or shares of a capacity that is known. Only a stage at one rate can be
+judged: the longest of them, or the one that is named. It is the measured window; what comes before
+and after it is recorded and shown. Stages at a greater rate between two at the same one are an
+overload, from which the system has to return.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 _NS = 1_000_000_000
 _MOST_STAGES = 100
 _MOST_S, _MOST_PER_S = 86_400.0, 10_000_000.0
+_MOST_SHARE = 100.0  # of a capacity; what is more was meant as requests a second
 _DRAWN = 4096
 
 
@@ -43,6 +46,15 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Peak:
+    """Stages at a greater rate than the one ``before`` them, and the one ``after`` them at its
+    rate again: their places, from 0."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     """Stages one after another. ``judged``: the place of the one that is measured, from 0."""
 
@@ -58,6 +70,21 @@ class Shape:
     def window(self) -> Stage:
         """The stage that is judged."""
         return self.stages[self.judged]
+
+    @property
+    def peaks(self) -> tuple[Peak, ...]:
+        """Each overload that a stage at one rate comes before, and one at the same rate after."""
+        found = []
+        for at, stage in enumerate(self.stages):
+            if not stage.constant or stage.first <= 0:
+                continue
+            after = at + 1
+            while after < len(self.stages) and _above(self.stages[after], stage.first):
+                after += 1
+            whole = after > at + 1 and after < len(self.stages)
+            if whole and self.stages[after].constant and self.stages[after].first == stage.first:
+                found.append(Peak(at, after))
+        return tuple(found)
 
     def due_ns(self, arrivals: Literal["poisson", "constant"], seed: int) -> NDArray[np.int64]:
         """When requests are due, int64, never decreasing, from 0 to the end of the last stage.
@@ -89,11 +116,16 @@ class Shape:
         return due
 
 
-def shape_of(stages: Sequence[Any], judged: int | None = None) -> Shape:
-    """The shape of a study's ``stages``; ``judged`` counts from 1. ValueError with the reason."""
+def shape_of(
+    stages: Sequence[Any], judged: int | None = None, capacity_per_s: float | None = None
+) -> Shape:
+    """The shape of a study's ``stages``; ``judged`` counts from 1. ValueError with the reason.
+
+    ``capacity_per_s``: what the rates are shares of; None: they are requests a second.
+    """
     if not stages or len(stages) > _MOST_STAGES:
         raise ValueError(f"`stages` must have 1 to {_MOST_STAGES} of them")
-    made = tuple(_stage(number, each) for number, each in enumerate(stages, 1))
+    made = tuple(_stage(number, each, capacity_per_s) for number, each in enumerate(stages, 1))
     constant = [at for at, stage in enumerate(made) if stage.constant and stage.first > 0]
     if not constant:
         raise ValueError("`stages` has none at one rate above 0, so there is none to be judged")
@@ -108,7 +140,12 @@ def shape_of(stages: Sequence[Any], judged: int | None = None) -> Shape:
     return Shape(made, judged - 1)
 
 
-def _stage(number: int, given: Any) -> Stage:
+def _above(stage: Stage, rate: float) -> bool:
+    """Is more offered in it than ``rate``, and never less?"""
+    return max(stage.first, stage.last) > rate <= min(stage.first, stage.last)
+
+
+def _stage(number: int, given: Any, capacity_per_s: float | None) -> Stage:
     numbers = given if isinstance(given, list | tuple) else ()
     fits = 2 <= len(numbers) <= 3 and all(
         isinstance(n, int | float) and not isinstance(n, bool) and math.isfinite(n) for n in numbers
@@ -118,6 +155,13 @@ def _stage(number: int, given: Any) -> Stage:
             f"stage {number} must be [SECONDS, RATE] or [SECONDS, FROM, TO], as in [60, 100]"
         )
     seconds, *rates = map(float, numbers)
+    if capacity_per_s is not None:
+        if max(rates) > _MOST_SHARE:
+            raise ValueError(
+                f"stage {number}: with `capacity_per_s` rates are shares of it, at most "
+                f"{_MOST_SHARE:g}, as in [10, 1.5]"
+            )
+        rates = [rate * capacity_per_s for rate in rates]
     if not 0 < seconds <= _MOST_S:
         raise ValueError(f"stage {number} must last above 0 and at most {_MOST_S:g} seconds")
     if not all(0 <= rate <= _MOST_PER_S for rate in rates):

@@ -26,7 +26,9 @@ from searchbench.workload.operations.growth import Growth, growth
 _TOTAL = Growth("number")
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _SHOWN = 60  # characters of a row
-_COLUMNS = ["query", "phase", "total", "total_exact", "ids", "error", "asked", "answered"]
+_COLUMNS = [
+    "query", "phase", "total", "total_exact", "ids", "error", "outcome", "asked", "answered",
+]  # fmt: skip
 Numbers = Mapping[str, int]
 Reply = Mapping[str, Any]
 
@@ -118,6 +120,7 @@ def held(
         row
         for row in replies
         if row["error"] is None and row["total"] is not None and row["total_exact"]
+        and not row.get("outcome")  # answered in part: which is said of it already
     ]
     ends = _ends(known, rule)
     last: dict[int, _Last] = {}

@@ -42,13 +42,17 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class OverTime:
-    """One trial's response times by when requests were due, and what happened meanwhile."""
+    """One trial's response times by when requests were due, and what happened meanwhile.
+
+    ``good``: answers a second, well and whole, by when they were due, where a fault made them few.
+    """
 
     trial: str
     median: Curve
     tail: Curve
     window: tuple[float, float]
     events: tuple[Event, ...] = ()
+    good: Curve | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,68 @@ class RoleResult:
     unasked: str = ""
     kept_back: int = 0
     visible: Visible | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Durable:
+    """What of acknowledged writes a fault took, over the trials of a treatment.
+
+    ``acknowledged``: documents of writes that were acknowledged before the fault; ``lost``: so many
+    that were acknowledged at any time are not there afterwards, by the engine's own count, at least;
+    ``unapplied``: deletes that were acknowledged and undone, likewise. ``unknown``: documents of
+    requests that nobody knows whether they were taken. ``asked``: written documents that were asked
+    for; ``missing``: of these, not found. ``counted``: in so many trials the engine counted.
+    """
+
+    acknowledged: int
+    lost: int
+    unapplied: int
+    unknown: int
+    asked: int
+    missing: int
+    counted: int
+
+
+@dataclass(frozen=True, slots=True)
+class FaultResult:
+    """A fault of one treatment, over its valid trials that are no controls.
+
+    ``figures``, in seconds with intervals over the trials: ``first_error_s`` (from the signal to the
+    first request that was not answered well and whole), ``without_s`` (the longest time from the signal on
+    without a good answer), ``down_s`` (from the signal until it was started again, or went on),
+    ``ready_s`` (from then until the service answered as after a start), ``normal_s`` (from then
+    until answers were normal; from the signal, where it was not started again in the window;
+    infinite: not within the window); and the shares of the requests due while it was down that
+    failed (``error_share``) or were answered in part (``partial_share``), and ``later``: the share
+    of the time after ``normal_s`` in which answers were not normal. ``requests``: how many were due
+    while it was down. ``resolution_s``: how closely the normal is known; ``looked_s``: for how long
+    it was looked for at most, in the trial where that was least; ``bounds``: what normal is, in the
+    first trial. ``not_within``: in so many trials answers were not normal again; ``unknown``: in so
+    many that is not known, for the reason ``why``. ``back``: it was started again in the window.
+    ``trouble``: why it did not come back, if in any trial it did not. ``otherwise``: queries whose
+    answers afterwards were not those of before, of ``compared``, where nobody wrote.
+    """
+
+    role: str
+    fault: str
+    of: str
+    treatment: str
+    label: str
+    levels: Mapping[str, str | int | float | bool]
+    trials: int
+    back: bool
+    figures: Mapping[str, Estimate] = field(default_factory=dict)
+    requests: int = 0
+    resolution_s: float = 0.0
+    looked_s: float = 0.0
+    bounds: str = ""
+    why: str = ""
+    not_within: int = 0
+    unknown: int = 0
+    trouble: str = ""
+    otherwise: int = 0
+    compared: int = 0
+    durable: Durable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +183,7 @@ class RolesJudged:
     """All roles of a study. ``cores``: of the machine; ``loops``: most loops that ran at once."""
 
     answers: tuple[AnswersHeld, ...] = ()
+    faults: tuple[FaultResult, ...] = ()
     results: tuple[RoleResult, ...] = ()
     beside: tuple[Beside, ...] = ()
     over_time: Mapping[str, OverTime] = field(default_factory=dict)

@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from searchbench.analysis.judgement import Curve, Estimate, TreatmentResult
+from searchbench.analysis.roles import faults
 from searchbench.analysis.roles.accepted import of_times, of_writer, spans_of, written
 from searchbench.analysis.roles.meanwhile import hold, rule_of
 from searchbench.analysis.roles.model import (
     AnswersHeld,
     Beside,
     Event,
+    FaultResult,
     OverTime,
     RoleResult,
     RolesJudged,
@@ -48,6 +50,7 @@ def results(
         return None
     roles, over = list[RoleResult](), dict[str, OverTime]()
     answers = list[AnswersHeld]()
+    happened = list[FaultResult]()
     for t in treatments:
         if t.treatment not in planned:
             continue
@@ -57,12 +60,14 @@ def results(
             _role(record, t, name, table, valid)
             for name, table in planned[t.treatment].roles.items()
         ]
+        happened += faults.results(record, t, valid)
         if valid:
             over[t.treatment] = _over_time(record, valid[0])
             answers += _answers(record, planned[t.treatment], valid)
     every = [trial for each in trials.values() for trial in each]
     return RolesJudged(
         answers=tuple(answers),
+        faults=tuple(happened),
         results=tuple(roles),
         beside=tuple(_beside(treatments, planned)),
         over_time=over,
@@ -236,8 +241,12 @@ def _over_time(record: Record, trial: Trial) -> OverTime:
             said = str(run.keys.get("job", "")) or (run.publishing.how if run.publishing else "")
             for start, end in spans_of(record, trial, run):
                 events.append(Event(said or run.name, start / 1e9, end / 1e9))
+    good = None
+    if (fault := faults.event(trial)) is not None:
+        events.append(fault)
+        good = faults.good_answers(trace, _BINS)
     start, end = trace.window
-    return OverTime(trial.trial, median, tail, (start / 1e9, end / 1e9), tuple(events))
+    return OverTime(trial.trial, median, tail, (start / 1e9, end / 1e9), tuple(events), good)
 
 
 def _curves(trace: Trace) -> tuple[Curve, Curve]:

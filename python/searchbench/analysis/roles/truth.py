@@ -9,6 +9,7 @@ between was one of its time: ``meanwhile``.)
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 import numpy as np
 
 from searchbench.analysis.judgement import Finding
@@ -24,11 +25,21 @@ _DEAD_AT_LEAST = 10  # requests in a row without an answer, to the end
 _LATE = 0.10  # of the response time, at p99
 _ERRORS_INVALID = 0.01
 _SHOWN = 3
+_OF_FAULTS = (
+    "the writer died", "writes refused", "writes lost", "writes not applied", "a write is missing",
+    "deleted and still there",
+)  # fmt: skip
 _OTHER = "Look at the server's log beside this trial's samples."
 
+
 def findings(record: Record, trial: Trial) -> Iterator[Finding]:
-    """What of the roles of one trial is wrong, or must be known."""
+    """What of the roles of one trial is wrong, or must be known.
+
+    What a fault takes of acknowledged writes is a result, and no reason not to believe the trial.
+    """
     for kind, severity, number, meaning, remedy in _rows(record, trial):
+        if trial.fault is not None and kind in _OF_FAULTS:
+            severity = "warning"
         yield Finding(kind, severity, trial.trial, number, meaning, remedy)
 
 
@@ -133,6 +144,27 @@ def _ran_out(trial: Trial, run: RoleRun, made: Written) -> Iterator[Row]:
         )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """How many documents there must be, by what was acknowledged: ``low`` to ``high``."""
+
+    plus: int
+    minus: int
+    expected: int
+    low: int
+    high: int
+
+
+def reckoned(before: int, made: Written) -> Sums:
+    """From the documents before, and what became of each request."""
+    added, gone = ((made.kind == kind) for kind in ("insert", "delete"))
+    plus, minus = int(made.taken[added].sum()), int(made.taken[gone].sum())
+    open_plus = int(made.documents[added & made.doubt].sum())
+    open_minus = int(made.documents[gone & made.doubt].sum())
+    expected = before + plus - minus
+    return Sums(plus, minus, expected, expected - open_minus, expected + open_plus)
+
+
 def _counted(run: RoleRun, made: Written) -> Iterator[Row]:
     """Do the engine's own counts add up with what it acknowledged?"""
     applied = run.applied
@@ -145,17 +177,13 @@ def _counted(run: RoleRun, made: Written) -> Iterator[Row]:
             "counted; documents that were drawn were asked for.", "",
         )  # fmt: skip
         return
-    added, gone = ((made.kind == kind) for kind in ("insert", "delete"))
-    plus, minus = int(made.taken[added].sum()), int(made.taken[gone].sum())
-    open_plus = int(made.documents[added & made.doubt].sum())
-    open_minus = int(made.documents[gone & made.doubt].sum())
-    expected = applied.before + plus - minus
-    low, high = expected - open_minus, expected + open_plus
+    sums = reckoned(applied.before, made)
+    low, high = sums.low, sums.high
     if low <= applied.after <= high:
         return
-    sums = f"{applied.before:,} before + {plus:,} inserted − {minus:,} deleted"
-    doubt = f", give or take {open_plus + open_minus:,} that nobody knows of" if high > low else ""
-    counted = f"{sums} = {expected:,}{doubt}, and there are {applied.after:,}"
+    words = f"{applied.before:,} before + {sums.plus:,} inserted − {sums.minus:,} deleted"
+    doubt = f", give or take {high - low:,} that nobody knows of" if high > low else ""
+    counted = f"{words} = {sums.expected:,}{doubt}, and there are {applied.after:,}"
     remedy = (
         "Look at what the engine promises with an acknowledgement, and at its durability levers."
     )

@@ -20,7 +20,7 @@ from searchbench.analysis.judgement import (
     TreatmentResult,
     TrialResult,
 )
-from searchbench.analysis.roles import truth
+from searchbench.analysis.roles import faults, truth
 from searchbench.analysis.stats.intervals import mean_interval
 from searchbench.analysis.sweep import steps
 from searchbench.analysis.trial import (
@@ -115,22 +115,27 @@ def judge_trial(
             replace(blank, status="valid", outcomes=counts, findings=(why,)), empty, empty
         )
     at_limit = trial.warmup is not None and trial.warmup.at_limit
-    over_stages = shaped.of_trial(trial, trace)
-    warm = warmup.find(shaped.within(trial, trace), trial.load.kind == "closed", at_limit=at_limit)
+    over_stages = shaped.of_trial(trial, trace, record.plan.judging.promises)
+    # What a fault made of the rest of the window is a result; the audit is of what was before it.
+    before = faults.until_it(trial, trace)
+    undisturbed = faults.undisturbed(trial, trace)
+    within = shaped.within(trial, undisturbed)
+    warm = warmup.find(within, trial.load.kind == "closed", at_limit=at_limit)
     swept = subject is not None and record.plan.judging.measure == "sweep"
     # Of a step, replies that count as answered alone: there errors are a result.
     differ, unread, looked = agreement.under_load(record, trial, answered=subject is not None)
     otherwise = _answers_under_load(trial, differ, unread, looked)
     planned = next((t for t in record.plan.treatments if t.id == trial.treatment), None)
     more = (
-        served.findings(record, trial, trace), replies.findings(record, trial, trace), otherwise,
-        truth.findings(record, trial),
+        served.findings(record, trial, before), replies.findings(record, trial, before), otherwise,
+        truth.findings(record, trial), faults.findings(record, trial),
     )  # fmt: skip
-    findings = _audited(validity.audit(trial, trace, warm, planned), [*chain(*more)])
+    audit = validity.audit(trial, undisturbed, warm, planned, trace)
+    findings = _audited(audit, [*chain(*more)])
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
     rate, step, tested = throughput.throughput(trace), None, warm.steadiness
-    connections = pool.pool_of(record, trial, trace)
+    connections = pool.pool_of(record, trial, before)
     first_asks, sent = steadiness.first_asks(trace), coverage.sent_by(trial, trace)
     of_warmup = warmup.milestones(trace, warm) | cache.unasked(trial, trace, planned)
     if subject is not None:
@@ -149,7 +154,7 @@ def judge_trial(
         step = replace(step, steadiness=tested.answer, findings=findings)
     held_back = bottleneck.of_trial(trial, trace, [f.kind for f in findings])
     seen_by_class, classes = by_class.of_window(trace), trace.classes
-    del trace
+    del trace, before, undisturbed, within  # they are large
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
     figures = _figures(trial, measured, counts, service, response, rate) | of_warmup

@@ -6,11 +6,13 @@ belongs to the stage in which it was due.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from searchbench.analysis.judgement import Curve, Shaped, StageSeen
+from searchbench.analysis.trial import overload
 from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.record import Trial
 from searchbench.workload.shape import Shape, Stage, shape_of
@@ -21,11 +23,15 @@ _FEWEST_OF_P99 = 100  # and in a stage
 _DRAWN = 0.95
 
 
-def of_trial(trial: Trial, trace: Trace) -> Shaped | None:
-    """Its stages and its times over all of them; None of a load with one rate."""
-    if trial.load.stages is None:
+def of_trial(trial: Trial, trace: Trace, promises: Sequence[str] = ()) -> Shaped | None:
+    """Its stages and its times over all of them; None of a load with one rate.
+
+    ``promises``: of the study; the first says which answers of an overload come in time.
+    """
+    load = trial.load
+    if load.stages is None:
         return None
-    shape = shape_of(trial.load.stages, trial.load.judged_stage)
+    shape = shape_of(load.stages, load.judged_stage, load.capacity_per_s)
     answered = (trace.outcome == 0) & (trace.done != NEVER)
     due_s, response_s = trace.due / 1e9, (trace.done - trace.due) / 1e9
     stages = tuple(
@@ -41,11 +47,15 @@ def of_trial(trial: Trial, trace: Trace) -> Shaped | None:
         tuple(float(np.quantile(in_bins[at], quantile)) for at in full)
         for quantile in (0.5, _DRAWN)
     )
+    overloads = overload.of_trial(shape, trace, load.capacity_per_s, promises)
+    limit_s = next((one.limit_s for one in overloads if one.limit_s), None)
     return Shaped(
         stages,
         median=Curve("median", middles, middle),
         tail=Curve("95 %", middles, most),
         offered=_offered(shape),
+        overloads=overloads,
+        in_time=None if limit_s is None else overload.in_time(trace, limit_s, edges),
     )
 
 

@@ -97,11 +97,12 @@ def achieved(trace: Trace) -> Achieved | None:
 def unsent(trial: Trial, trace: Trace) -> int:
     """Requests due by the window's end that never got a connection.
 
-    A drive that was cut short after its window has left out some that were due then.
+    A drive that was cut short after its window has left out some that were due then; so has one
+    whose system was gone after the time that is judged.
     """
     if trial.drive is None or not trial.drive.unsent:
         return 0
-    if not trial.drive.cut_short:
+    if not trial.drive.cut_short and trial.fault is None:
         return trial.drive.unsent
     return int(np.count_nonzero((trace.sent < 0) & (trace.due < trace.window[1])))
 

@@ -44,19 +44,23 @@ Row = tuple[str, Severity, str, str, str]  # a finding without its trial
 
 
 def audit(
-    trial: Trial, trace: Trace, warm: Warmup, planned: Treatment | None = None
+    trial: Trial,
+    trace: Trace,
+    warm: Warmup,
+    planned: Treatment | None = None,
+    whole: Trace | None = None,
 ) -> tuple[Finding, ...]:
-    """Every finding of one trial that was driven, the gravest first. ``planned``: its treatment."""
-    checks = (
-        *(_lab_notes, _outcomes, _dead, _little, _lag, _offered, _unsupported, _first_asks),
-        stalls,
-        disturbances,
-        jvm,
-        cache_hits,
-    )
+    """Every finding of one trial that was driven, the gravest first. ``planned``: its treatment.
+
+    ``whole``: all of its window, where ``trace`` has only a part of it; the machine and the
+    server's own counts were totalled over that.
+    """
+    checks = (_lab_notes, _outcomes, _dead, _little, _lag, _offered, _unsupported, _first_asks)
+    totalled = trace if whole is None else whole
     rows = chain(
-        *(check(trial, trace) for check in checks),
-        from_cache(trial, trace, planned),
+        *(check(trial, trace) for check in (*checks, stalls)),
+        *(check(trial, totalled) for check in (disturbances, jvm, cache_hits)),
+        from_cache(trial, totalled, planned),
         unsteady(trace, warm),
     )
     return gravest_first(

@@ -26,6 +26,7 @@ from searchbench.engines.features import refuse
 from searchbench.engines.job import Work
 from searchbench.engines.write import FindsWords, TakesWrites
 from searchbench.errors import LabError, SearchbenchError, Unsupported
+from searchbench.lab.conduct import faults
 from searchbench.lab.conduct.ingest import must
 from searchbench.lab.conduct.session import Run, Session
 from searchbench.lab.drive import changes as drawn
@@ -76,6 +77,16 @@ class Beside:
         """Does any role do anything?"""
         return any(not part.run.idle for part in self.parts)
 
+    @property
+    def faulted(self) -> bool:
+        """Did a fault come over the system?"""
+        return any(part.run.fault is not None for part in self.parts)
+
+    @property
+    def gone(self) -> bool:
+        """Did the service not come back from it?"""
+        return any(part.run.fault and part.run.fault.trouble for part in self.parts)
+
 
 def prepare(session: Session) -> None:
     """Everything that the roles will send, in the engine's bytes, before any clock runs."""
@@ -121,7 +132,7 @@ def publish(run: Run) -> None:
     """All that was written made visible, so that it can be counted."""
     beside, running = run.session.beside, run.session.there()
     engine = _writable(run.session)
-    if beside is None or beside.changes is None or engine is None:
+    if beside is None or beside.changes is None or engine is None or beside.gone:
         return
     began = time.perf_counter()
     for request in engine.publish(running.schema, running.params).requests:
@@ -133,11 +144,9 @@ def publish(run: Run) -> None:
 def count(run: Run) -> None:
     """What is there now: documents counted, some asked for, and every query once more."""
     session, beside = run.session, run.session.beside
-    if beside is None or beside.changes is None:
+    if beside is None or beside.gone or (beside.changes is None and not beside.faulted):
         return
-    running, writer = session.there(), _writer(beside)
-    facts = running.engine.facts(running.ask(running.engine.facts_request()))
-    before = run.about.facts.documents
+    running = session.there()
     replies, _, _ = capture(
         running.endpoint, running.decoder, session.bytes(),
         max(_TIMEOUT_S, session.opened.load.timeout_s),
@@ -145,6 +154,10 @@ def count(run: Run) -> None:
     phase = pa.array([AFTER] * replies.num_rows)
     at = replies.schema.get_field_index("phase")
     beside.tables[AFTER] = replies.set_column(at, "phase", phase)
+    if beside.changes is None:  # the answers alone: nobody wrote
+        return
+    writer, before = _writer(beside), run.about.facts.documents
+    facts = running.engine.facts(running.ask(running.engine.facts_request()))
     gone, looked = _still_there(run, beside, replies)
     writer.applied = msgspec.structs.replace(
         writer.applied or Applied(), before=before, after=facts.documents,
@@ -231,6 +244,11 @@ def _publish(session: Session, beside: Beside, part: Part) -> None:
     _again(session, part, [Request(tuple(e for r in asked for e in r.exchanges))])
 
 
+def _fault(session: Session, beside: Beside, part: Part) -> None:
+    """Something that happens to the system, once."""
+    faults.prepare(session, part, *_bounds(session))
+
+
 def _job(session: Session, beside: Beside, part: Part) -> None:
     """A job of the engine, once: requests, or programs of its own."""
     if part.run.idle:
@@ -254,7 +272,7 @@ def _job(session: Session, beside: Beside, part: Part) -> None:
 
 
 _READY: Mapping[str, Callable[[Session, Beside, Part], None]] = {
-    "write": _write, "publish": _publish, "job": _job,
+    "write": _write, "publish": _publish, "job": _job, "fault": _fault,
 }  # fmt: skip
 
 

@@ -107,7 +107,8 @@ def drive_it(run: Run) -> None:
         run.about.notes += fleet.notes()
     run.about.cache = counting.on_record(session.cache, (reply for _, reply in trace.replies()))
     run.about.said = said(running, compiled, run.samples)
-    if not lived:
+    gone = session.beside is not None and session.beside.gone
+    if not lived and not gone:  # what did not come back from a fault is told with it
         log = running.log_tail()
         look = "server.log beside this trial's samples" if log else "the server's own log"
         note = Note(
@@ -189,7 +190,11 @@ def totals_of(run: Run) -> None:
         if drive is not None and drive.cut_short:  # nothing was due after that
             end = max(start, min(end, drive.elapsed_ns))
         window = run.about.window = Window(start, end)
-    if run.session.there().processes:
+    beside_it = run.session.beside
+    if beside_it is not None and beside_it.faulted:
+        # Counters begin anew with a process; what it used before was counted until then.
+        run.about.server = spent(run.probe, window, started=False)
+    elif run.session.there().processes:
         run.about.server = server_totals(run.probe, window)
     run.about.host_window = machine_totals(run.probe, window, run.machine.others)
 

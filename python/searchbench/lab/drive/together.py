@@ -26,8 +26,8 @@ _AHEAD_S, _CONNECTION_S = 1.5, 0.03
 class Side:
     """A role beside the readers. ``asks``: it sends queries, whose answers have the marks of whole
     ones (``Service.whole``); answers to changes have none. ``act``: what it does in place of
-    sending an order, told the Unix time in ns of the start. Afterwards: ``trace``, or ``error``
-    where it could not go on.
+    sending an order, told the Unix time in ns of the start. ``over``: set where all is cut short.
+    Afterwards: ``trace``, or ``error`` where it could not go on.
     """
 
     name: str
@@ -36,11 +36,13 @@ class Side:
     manner: Manner = field(default_factory=Manner)
     asks: bool = False
     act: Callable[[int], object] | None = None
+    over: threading.Event = field(default_factory=threading.Event)
     trace: Trace | None = None
     error: Exception | None = None
 
     def drive(self, endpoint: Endpoint, start_unix_ns: int, over: threading.Event) -> None:
         """To its end, or until ``over``."""
+        self.over = over
         try:
             if self.act is not None:
                 self.act(start_unix_ns)

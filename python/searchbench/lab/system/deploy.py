@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
@@ -27,6 +28,7 @@ from searchbench.places.model import PARTS, is_part
 
 _STOP_TIMEOUT_S = 10.0
 _LOOKS = 4
+_PAUSE_S = 0.2  # at most, between two looks whether it serves
 _LISTEN = "0A"  # the state of a socket in /proc/net/tcp
 _COMMAND_TIMEOUT_S = 3600.0
 _KILLED_S = 5.0  # what SIGKILL may take to free ports and files
@@ -62,6 +64,8 @@ class Deployment(Running):
         self.seat = seat or Seat(cpus)
         self.agents = agents
         self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._lines: dict[str, tuple[list[str], dict[str, str]]] = {}
+        self._keeper: ThreadPoolExecutor | None = None
         self._strange = 0
 
     def __enter__(self) -> Self:
@@ -85,6 +89,9 @@ class Deployment(Running):
         if children:
             how = signal.Signals[self.service.stop_signal]
             _stop(list(reversed(children)), how, _STOP_TIMEOUT_S)
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.shutdown()
 
     def _start(self) -> None:
         port, service, seats = free_port(), self.service, self._seats()
@@ -114,6 +121,7 @@ class Deployment(Running):
         for each in (*service.companions, Companion("", argv, service.env)):
             self.argv = self._command(each.argv)
             env = {k: fill(v) for k, v in each.env.items()}
+            self._lines[each.name] = (self.argv, env)
             self._children[each.name] = _start(
                 self.argv,
                 env=env,
@@ -124,6 +132,43 @@ class Deployment(Running):
             insist_inside(self._children[each.name].pid, seats[each.name])
         *others, self.process = (psutil.Process(c.pid) for c in self._children.values())
         self.processes = [self.process, *others]
+
+    def family(self, name: str) -> list[psutil.Process]:
+        """A process of the service (a companion's name; "": the one that is asked), then all that
+        it has started and that are there."""
+        child = self._children[name]
+        found: list[psutil.Process] = []
+        with contextlib.suppress(psutil.NoSuchProcess):
+            root = psutil.Process(child.pid)
+            found = [root, *root.children(recursive=True)]
+        return [*found, *(p for p in _orphans(child.pid) if p not in found)]
+
+    def ended(self, name: str) -> bool:
+        """Has a process of the service ended? Whoever asks lets the kernel forget it."""
+        return self._children[name].poll() is not None
+
+    def start_again(self, name: str) -> None:
+        """Start a process of the service that has ended once more, as it was started.
+
+        LabError where it is not in its namespace.
+        """
+        (argv, env), seat = self._lines[name], self._seats()[name]
+        # A server ends with the thread that started it, so that thread stays until ``stop``.
+        self._keeper = self._keeper or ThreadPoolExecutor(1, "keeper")
+        made = self._keeper.submit(
+            _start, argv, env=env, run=self.run, log=_log(name), seat=seat
+        ).result()
+        insist_inside(made.pid, seat)
+        was, self._children[name] = self._children[name], made
+        fresh = psutil.Process(made.pid)
+        if not name:
+            self.process = fresh
+        self.processes = [fresh if p.pid == was.pid else p for p in self.processes]
+
+    def wait_until_ready(self, pause_s: float = _PAUSE_S) -> None:
+        """Wait until it serves, asking every ``pause_s`` at most; LabError as when it is entered."""
+        self._strange = 0
+        self._wait_until_ready(pause_s)
 
     def by_host(self) -> dict[str, list[int]]:
         """All processes, with what they started, by the name of the host where they should be."""
@@ -191,7 +236,7 @@ class Deployment(Running):
                 ended = "ended while starting" + (f" (its {name})" if name else "")
                 raise LabError(f"{self.engine.name} {ended}, exit code {code}: {words}", "deploy")
 
-    def _wait_until_ready(self) -> None:
+    def _wait_until_ready(self, most_s: float = _PAUSE_S) -> None:
         give_up = time.monotonic() + self.service.ready_timeout_s
         pause_s = 0.005
         trouble = "it never answered"
@@ -212,7 +257,7 @@ class Deployment(Running):
                         )
                     return
             time.sleep(pause_s)
-            pause_s = min(0.2, pause_s * 1.5)
+            pause_s = min(most_s, pause_s * 1.5)
         raise LabError(
             f"{self.engine.name} was not ready after {self.service.ready_timeout_s:g} s "
             f"({trouble}); its log ends: {self.log_tail() or 'empty'}",

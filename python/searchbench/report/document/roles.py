@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from searchbench.analysis.roles.faults import sentences
 from searchbench.analysis.roles.model import AnswersHeld, RoleResult, RolesJudged
 from searchbench.report.document.blocks import Block, Points, Section, Text
 from searchbench.report.document.content import Content, figure
@@ -36,6 +37,11 @@ _KINDS = {
     "number": "The number of rows, as inserts may replace rows: ",
 }
 
+_FAULTS = (
+    "A fault is no reason not to believe a trial: the audit is of the window before it. Answers are "
+    "normal again from the first request on with which a span of time begins that is like those "
+    "before the fault."
+)
 _DRAWN = 6  # treatments that are drawn beside their idle one
 
 
@@ -45,6 +51,12 @@ def section(content: Content) -> Section | None:
     if judged is None:
         return None
     blocks: list[Block] = [Text(_HOW, "quiet"), *_cores(judged)]
+    if judged.faults:
+        blocks += [Text("What the fault did.", "lead")]
+        blocks += [Text(line(" ".join(sentences(each)))) for each in judged.faults]
+        blocks += [tables.faults(judged.faults), Text(_FAULTS, "quiet")]
+        blocks += [Text(f"Normal, for {line(each.label)}: {line(each.bounds)}.", "quiet")
+                   for each in judged.faults if each.bounds]  # fmt: skip
     if judged.beside:
         asked = judged.beside[0].operation
         what = ": the median time of one operation over that of the idle one" if asked else ""
@@ -62,7 +74,10 @@ def section(content: Content) -> Section | None:
             for name, label in ((pair.idle, pair.idle_label), (pair.treatment, pair.label))
             if name in judged.over_time
         ]
-        shaded = " Shaded: when a publish or a job was at work." * any(o.events for _, o in over)
+        shaded = " Shaded: when a publish or a job was at work, or the system was down." * any(
+            o.events for _, o in over
+        )
+        shaded += " Below: good answers." * any(o.good is not None for _, o in over)
         blocks += figure(
             f"roles-over-time-{number}",
             f"Response times of the readers: {line(pair.label)}",

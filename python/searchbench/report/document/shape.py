@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import median
 from typing import Any
 
-from searchbench.analysis.judgement import Shaped, StageSeen, TreatmentResult
+from searchbench.analysis.judgement import OverloadResult, Shaped, StageSeen, TreatmentResult
+from searchbench.analysis.overload import LATE, sentence
 from searchbench.logs.curve import FAITHFUL
-from searchbench.report.document.blocks import Block, Cell, Section, Text
+from searchbench.report.document.blocks import Block, Cell, Section, Table, Text
 from searchbench.report.document.content import Content, figure
 from searchbench.report.document.text import line
 from searchbench.report.figures import shape as figures
 from searchbench.report.tables import numbers
-from searchbench.report.tables.cells import NONE, known, named, number, table, text
+from searchbench.report.tables.cells import (
+    NONE,
+    known,
+    named,
+    number,
+    of_estimate,
+    table,
+    text,
+)
 
 _HOW = (
     "The load has several rates. One stage at one rate is judged: all other figures of this page "
     "are of that window. The other stages are shown: what a ramp does, or the seconds after a "
     "spike, is no steady state. A request counts for the stage in which it was due."
 )
+_OVERLOAD = (
+    "An overload is a time with a greater rate between two stages at the same one. Answers are normal "
+    "again from the first request on, of those due after it, with which a span of time begins that "
+    "is like those before it. What the pool of connections does not hold waits in the generator, and "
+    "its response time counts from when it was due."
+)
+_TOGETHER = 3  # treatments in one figure: two lines each are as many as one picture holds
 
 
 def section(content: Content) -> Section | None:
@@ -34,13 +50,33 @@ def section(content: Content) -> Section | None:
         for at, stages in enumerate(zip(*(each.stages for each in several), strict=True), 1)
     ]
     blocks: list[Block] = [*_curves(content), Text(_HOW, "quiet")]
-    blocks += figure(
-        "load-shape",
-        "Response times and the offered load",
-        "Of one trial of each treatment: solid 95 %, dashed half of the requests that were "
-        "due at that time. Below: the requests that were offered per second.",
-        partial(figures.over_time, [(t.label, several[0]) for t, several in found]),
-    )
+    overloads = content.judgement.overloads
+    blocks += [Text(line(sentence(each))) for each in overloads]
+    drawn = [(t.label, several[0]) for t, several in found]
+    size = _TOGETHER if overloads else len(drawn)
+    below = "requests that were offered"
+    below += ", and those answered in time," if overloads else ""
+    for at in range(0, len(drawn), size):
+        some = drawn[at : at + size]
+        blocks += figure(
+            f"load-shape-{at // size + 1}" if at else "load-shape",
+            "Response times and the offered load",
+            "Of one trial of each treatment: solid 95 %, dashed half of the requests that were "
+            f"due at that time. Below: the {below} per second.",
+            partial(figures.over_time, some),
+        )
+    if overloads:
+        blocks += [_overloads(overloads), Text(_OVERLOAD, "quiet")]
+        blocks += [
+            Text(f"Normal, for {line(each.label)}: {line(each.first.bounds)}.", "quiet")
+            for each in overloads if each.first.bounds
+        ]  # fmt: skip
+        blocks += [
+            Text(f"The load generator itself was late in the overload of {line(each.label)}, at p99 "
+                 f"by {numbers.percent(each.late)} of what counts as in time: some of these answers "
+                 "may have been late by its doing. Give it a core of its own.")
+            for each in overloads if each.late > LATE
+        ]  # fmt: skip
     blocks.append(
         table(
             rows,
@@ -97,6 +133,36 @@ def _true(curve: Mapping[str, Any]) -> str:
         f"had {most} times the requests of its stage's mean. The load has no such bursts: the real "
         "day is harder. More `stages` would show more of them."
     )
+
+
+def _overloads(found: Sequence[OverloadResult]) -> Table:
+    return table(
+        found,
+        text("Treatment", lambda r: named(r.label), 2),
+        text("Overload", lambda r: _greatest(r)),
+        number("Offered", lambda r: of_estimate(r.figures.get("offered_per_s"))),
+        number("Answered", lambda r: of_estimate(r.figures.get("answered_per_s"))),
+        number("In time", lambda r: of_estimate(r.figures.get("in_time_per_s"))),
+        number("Failed", lambda r: of_estimate(r.figures.get("failed"))),
+        number("Until normal", _until_normal),
+    )
+
+
+def _greatest(found: OverloadResult) -> Cell:
+    first = found.first
+    of = f"{numbers.digits(first.times)} times the capacity" if first.times is not None else ""
+    return Cell(f"{numbers.digits(first.seconds)} s, {numbers.digits(first.most_per_s)}/s", below=of)
+
+
+def _until_normal(found: OverloadResult) -> Cell:
+    took = found.figures.get("normal_s")
+    if took is None:
+        return NONE
+    if found.not_within:
+        some = found.not_within < found.trials
+        below = f"in {found.not_within} of {found.trials} trials" if some else ""
+        return Cell(f"not within {numbers.digits(found.first.looked_s)} s", repr(took), below)
+    return of_estimate(took)
 
 
 def _of(treatment: TreatmentResult) -> list[Shaped]:

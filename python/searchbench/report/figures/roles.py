@@ -15,6 +15,7 @@ from searchbench.report.figures.look import INK, SERIES, SOFT, Look
 from searchbench.report.figures.plots import (
     Axis,
     Chart,
+    Line,
     data,
     draw,
     six,
@@ -26,10 +27,14 @@ from searchbench.report.tables import numbers
 
 _LEAST_SHARE = 0.002  # of the axis: what is shorter is drawn so wide
 _LEAST_S = 1e-5
+_BELOW = 70  # the height of what is drawn under the times
 
 
 def over_time(found: Sequence[tuple[str, OverTime]], look: Look) -> Chart:
-    """A solid and a dashed line for each treatment; what went on is shaded behind."""
+    """A solid and a dashed line for each treatment; what went on is shaded behind.
+
+    Below, where a fault came over any: good answers a second.
+    """
     found = [(label, over) for label, over in found if len(over.tail.x) > 1]
     if not found:
         return None
@@ -43,12 +48,25 @@ def over_time(found: Sequence[tuple[str, OverTime]], look: Look) -> Chart:
          "tip": f"{label}: {e.name}, {numbers.human(e.end_s - e.start_s, 's')}"}
         for label, over in found for e in over.events if e.start_s < end
     ]  # fmt: skip
-    if not shades or not isinstance(times, alt.LayerChart):
+    if not isinstance(times, alt.LayerChart):
         return times
+    width, height = times.width, times.height
     band = alt.Chart(data(shades)).mark_rect(opacity=0.25, color=SOFT)
-    return alt.layer(
-        band.encode(x.x("x:Q"), x2="end:Q", description="tip:N"), times
-    ).properties(width=times.width, height=times.height)  # fmt: skip
+    behind = band.encode(x.x("x:Q"), x2="end:Q", description="tip:N")
+    drawn = times
+    if shades:
+        drawn = alt.layer(behind, times).properties(width=width, height=height)
+    good = [
+        Line(over.good, f"{line(label)}, good answers", at,
+             tuple(f"{numbers.digits(s)} s: {numbers.digits(n)}/s"
+                   for s, n in zip(over.good.x, over.good.y, strict=True)))
+        for at, (label, over) in enumerate(found) if over.good is not None
+    ]  # fmt: skip
+    if not good:
+        return drawn
+    top = max(n for each in good for n in each.curve.y)
+    below = draw(good, x, Axis("good answers per second", (0, max(1.0, top * 1.1))), look)
+    return alt.vconcat(drawn, below.properties(width=width, height=_BELOW))
 
 
 def visible(results: Sequence[RoleResult], look: Look) -> Chart:

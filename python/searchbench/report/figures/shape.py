@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from searchbench.analysis.judgement import Shaped
+from searchbench.report.document.text import line
 from searchbench.report.figures.look import Look
 from searchbench.report.figures.plots import Axis, Chart, Line, draw, time_axis, two_lines
 from searchbench.report.tables import numbers
@@ -35,6 +36,16 @@ def over_time(found: Sequence[tuple[str, Shaped]], look: Look) -> Chart:
         Line(curve, "offered", len(found), tuple(f"{numbers.digits(y)}/s" for y in curve.y))
         for curve in shown
     ]
-    offered = draw(below, x, Axis("offered per second", (0, top * 1.1)), look)
+    kept = [
+        Line(
+            shaped.in_time, f"{line(label)}, in time", colour,
+            tuple(f"{numbers.digits(x)} s: {numbers.digits(y)}/s in time"
+                  for x, y in zip(shaped.in_time.x, shaped.in_time.y, strict=True)),
+        )
+        for colour, (label, shaped) in enumerate(found) if shaped.in_time is not None
+    ]  # fmt: skip
+    top = max([top, *(y for each in kept for y in each.curve.y)])
+    said = "offered, and answered in time, per second" if kept else "offered per second"
+    offered = draw([*below, *kept], x, Axis(said, (0, top * 1.1)), look)
     # Under the times, so that a second stands below the same second.
     return alt.vconcat(times, offered.properties(width=times.width, height=_OFFERED_HEIGHT))

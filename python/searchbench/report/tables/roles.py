@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from searchbench.analysis.judgement import Estimate
-from searchbench.analysis.roles.model import Beside, RoleResult, Visible
+from searchbench.analysis.roles.model import Beside, FaultResult, RoleResult, Visible
 from searchbench.report.document.blocks import Cell, Table
 from searchbench.report.document.text import line
 from searchbench.report.tables import numbers
@@ -22,6 +22,7 @@ from searchbench.report.tables.cells import (
     text,
     title_of,
 )
+from searchbench.workload.roles import SERVER
 
 _WRITER = {
     "offered_per_s": "Offered",
@@ -32,6 +33,16 @@ _WRITER = {
     "behind_s": "Behind at the end",
 }
 _OTHER = {"times": "Times", "took_p50": "Took, median", "took_max": "Longest"}
+
+
+_FAULT = {
+    "first_error_s": "First bad answer",
+    "error_share": "Failed meanwhile",
+    "partial_share": "In part meanwhile",
+    "without_s": "Without a good answer",
+    "down_s": "Down",
+    "ready_s": "Ready after the start",
+}
 
 
 def beside(rows: Sequence[Beside]) -> Table:
@@ -80,6 +91,42 @@ def others(rows: Sequence[RoleResult]) -> Table:
         text("Role", lambda r: Cell(f"{r.role}: {r.how}" if r.how else r.role)),
         *_figures(rows, _OTHER),
     )
+
+
+def faults(rows: Sequence[FaultResult]) -> Table:
+    """What each fault did to the readers, and to what was written."""
+
+    def cell(name: str, r: FaultResult) -> Cell:
+        return of_estimate(r.figures.get(name))
+
+    shown = [name for name in _FAULT if any(name in r.figures for r in rows)]
+    durable = any(r.durable is not None for r in rows)
+    return table(
+        rows,
+        text("Treatment", lambda r: named(r.label), 2),
+        text("Fault", lambda r: Cell(f"{r.fault} of the {r.of}" if r.of == SERVER
+                                     else f"{r.fault} of {r.of}")),
+        *(number(_FAULT[name], partial(cell, name)) for name in shown),
+        number("Until normal", _until_normal),
+        number("Acknowledged", lambda r: _documents(r, "acknowledged"), when=durable),
+        number("Lost", lambda r: _documents(r, "lost"), when=durable),
+    )  # fmt: skip
+
+
+def _until_normal(r: FaultResult) -> Cell:
+    found = r.figures.get("normal_s")
+    if found is None:
+        return NONE
+    if r.not_within:
+        below = f"in {r.not_within} of {r.trials} trials" if r.not_within < r.trials else ""
+        return Cell("not within the window", repr(found), below)
+    return of_estimate(found)
+
+
+def _documents(r: FaultResult, name: str) -> Cell:
+    if r.durable is None or not r.durable.counted:
+        return NONE
+    return Cell(f"{getattr(r.durable, name):,}")
 
 
 def visible(rows: Sequence[RoleResult]) -> Table:

@@ -1,0 +1,348 @@
+"""What a fault did to the readers, how long until answers were normal, and what it took of writes.
+
+The audit of a trial with a fault is of the window before it: what comes after is a result, not a
+reason not to believe the trial. A request is of the time in which it was due. One that failed
+without a reply has no instant of its end on record; its error came when it was sent, or when the
+fault did if it was under way then, or after its timeout.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from searchbench.analysis.judgement import Curve, Estimate, Finding, TreatmentResult
+from searchbench.analysis.roles.accepted import written
+from searchbench.analysis.roles.model import Durable, Event, FaultResult
+from searchbench.analysis.roles.truth import reckoned
+from searchbench.analysis.trial import recovery
+from searchbench.analysis.trial.measured import NEVER, Trace, read_trace
+from searchbench.analysis.words import digits, percent, plural
+from searchbench.record import Record, Trial
+from searchbench.record.roles import FaultDone, RoleRun
+from searchbench.workload.roles import SERVER
+
+Ints = NDArray[np.int64]
+WHAT: Mapping[str, str] = {"kill": "killed", "stop": "stopped", "freeze": "frozen"}
+_SHOWN = 3
+
+
+def until_it(trial: Trial, trace: Trace) -> Trace:
+    """All requests, with the window as it was before the fault; the same where there was none.
+
+    It ends a little before, with the first request that was under way when the fault came.
+    """
+    fault = trial.fault
+    if fault is None or fault.begun is None:
+        return trace
+    under_way = (trace.due < fault.begun) & ((trace.done < 0) | (trace.done >= fault.begun))
+    end = min(fault.begun, int(trace.due[under_way].min(initial=fault.begun)))
+    start = trace.window[0]
+    return replace(trace, window=(start, max(start, min(end, trace.window[1]))))
+
+
+def undisturbed(trial: Trial, trace: Trace) -> Trace:
+    """The same without the requests that were due later."""
+    if trial.fault is None:
+        return trace
+    before = until_it(trial, trace)
+    kept = before.due < before.window[1]
+    columns = ("query", "outcome", "due", "free", "sent", "done")
+    client = None if trace.client is None else trace.client[kept]
+    return replace(before, client=client, **{name: getattr(trace, name)[kept] for name in columns})
+
+
+def findings(record: Record, trial: Trial) -> Iterator[Finding]:
+    """What must be known of a fault; that what it is about did not happen is a reason."""
+    planned = [run for run in trial.beside if run.does == "fault" and not run.idle]
+    fault = trial.fault
+    if planned and fault is None and not any(run.failed for run in planned):
+        yield Finding(
+            "no fault", "invalid", trial.trial, planned[0].name,
+            "The fault that the study asks about did not happen.",
+            "Look at the trial's phases and at the server's log.",
+        )  # fmt: skip
+    if fault is None:
+        return
+    if fault.trouble:
+        yield Finding(
+            "did not come back", "warning", trial.trial, fault.trouble,
+            f"The {_whose(fault)} was {WHAT[fault.fault]}, and the service did not serve again once "
+            "it had been started again. What it had then was not counted.",
+            "Look at the log beside this trial's samples.",
+        )  # fmt: skip
+    same, compared = _answers(record, trial)
+    if same < compared:
+        yield Finding(
+            "other answers after the fault", "warning", trial.trial,
+            f"{compared - same:,} of {compared:,} queries",
+            "Asked alone once all was over, these have another total or other hits than before the "
+            "fault, though nobody wrote.",
+            "Look at what the engine does with an index that was not closed.",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One trial; None: not known, or did not happen."""
+
+    figures: Mapping[str, float]
+    requests: int
+    normal: recovery.Normal | str
+    looked_s: float
+    back: bool
+
+
+def results(
+    record: Record, t: TreatmentResult, valid: Sequence[Trial]
+) -> Iterator[FaultResult]:
+    """The fault of a treatment, if it has one; over its valid trials in which it happened."""
+    trials = [trial for trial in valid if trial.fault is not None]
+    if not trials:
+        return
+    each = [_seen(trial, read_trace(record, trial)) for trial in trials]
+    first = trials[0].fault
+    assert first is not None
+    name = next(run.name for run in trials[0].beside if run.fault is not None)
+    figures: dict[str, Estimate] = {}
+    for key in dict.fromkeys(key for one in each for key in one.figures):
+        values = [one.figures[key] for one in each if key in one.figures]
+        unit = "s" if key.endswith("_s") else "share"
+        if (found := recovery.over_trials(values, unit)) is not None:
+            figures[key] = found
+    known = [one.normal for one in each if isinstance(one.normal, recovery.Normal)]
+    reasons = [one.normal for one in each if isinstance(one.normal, str)]
+    answers = [_answers(record, trial) for trial in trials]
+    ends = [one.figures["normal_s"] for one in each if "normal_s" in one.figures]
+    yield FaultResult(
+        role=name,
+        fault=first.fault,
+        of=first.of,
+        treatment=t.treatment,
+        label=t.label,
+        levels=t.levels,
+        trials=len(trials),
+        back=all(one.back for one in each),
+        figures=figures,
+        requests=sum(one.requests for one in each),
+        resolution_s=max((normal.step_s for normal in known), default=0.0),
+        looked_s=min(one.looked_s for one in each),
+        bounds=recovery.bounds(known[0]) if known else "",
+        why=reasons[0] if reasons else "",
+        not_within=sum(map(math.isinf, ends)),
+        unknown=len(each) - len(ends),
+        trouble=next((t.fault.trouble for t in trials if t.fault and t.fault.trouble), ""),
+        otherwise=sum(compared - same for same, compared in answers),
+        compared=sum(compared for _, compared in answers),
+        durable=_durable(record, trials),
+    )
+
+
+def event(trial: Trial) -> Event | None:
+    """When it was down, for a figure."""
+    fault = trial.fault
+    if fault is None or fault.begun is None:
+        return None
+    end = fault.again if fault.again is not None else _end(trial)
+    return Event(f"{_whose(fault)} {WHAT[fault.fault]}", fault.begun / 1e9, end / 1e9)
+
+
+def good_answers(trace: Trace, bins: int) -> Curve:
+    """Requests answered well and as a whole, a second, by when they were due."""
+    well = (trace.outcome == 0) & (trace.done != NEVER)
+    edges = np.linspace(0, max(1e-9, trace.window[1] / 1e9), bins + 1)
+    counts, _ = np.histogram(trace.due[well] / 1e9, edges)
+    middles, width = (edges[:-1] + edges[1:]) / 2, float(edges[1] - edges[0])
+    return Curve("good answers", tuple(middles.tolist()), tuple((counts / width).tolist()))
+
+
+def sentences(found: FaultResult) -> list[str]:
+    """What came of it, for a terminal and a page."""
+    figures, said = found.figures, list[str]()
+    what = f"{found.label}: the {found.of} was {WHAT[found.fault]}"
+    if found.of != SERVER:
+        what = f"{found.label}: {found.of} was {WHAT[found.fault]}"
+    down = figures.get("down_s")
+    if found.back and down is not None:
+        again = "went on" if found.fault == "freeze" else "was started again"
+        what += f" and {again} after {digits(down.value)} s"
+    first, without = figures.get("first_error_s"), digits(figures["without_s"].value)
+    if first is None:
+        said.append(f"{what}. All requests were answered well, but for {without} s none was.")
+    else:
+        failed, part = (figures.get(key) for key in ("error_share", "partial_share"))
+        shares = [f"{percent(e.value)} {word}" for e, word in ((failed, "failed"), (part, "were "
+                  "answered in part")) if e is not None and e.value > 0]  # fmt: skip
+        meanwhile = f"; of the requests meanwhile {' and '.join(shares)}" if shares else ""
+        said.append(
+            f"{what}. The first bad answer came {_seconds(first.value)} later{meanwhile}; for "
+            f"{without} s there was no good answer."
+        )
+    said.append(until(found))
+    if found.durable is not None:
+        said.append(durability(found.durable))
+    if found.trouble:
+        said.append(f"It did not come back: {found.trouble}.")
+    if found.otherwise:
+        said.append(f"{found.otherwise:,} of {found.compared:,} answers afterwards were not those "
+                    "of before, though nobody wrote.")  # fmt: skip
+    return said
+
+
+def until(found: FaultResult) -> str:
+    """How long until answers were normal, in a sentence."""
+    took = found.figures.get("normal_s")
+    since = "after it had been started again"
+    if found.fault == "freeze":
+        since = "after it went on"
+    if not found.back:
+        since = f"after it was {WHAT[found.fault]}, without being started again"
+    if took is None:
+        return f"How long until answers were normal is not known: {found.why}."
+    if found.not_within:
+        who = "" if found.not_within == found.trials else (
+            f" in {found.not_within} of {found.trials} trials"
+        )  # fmt: skip
+        return (f"Answers were not normal again within the window, {digits(found.looked_s)} s "
+                f"{since}{who}.")  # fmt: skip
+    span = took.interval
+    between = f" (95 % interval {digits(span.low)} to {digits(span.high)})" if span else ""
+    later = found.figures.get("later")
+    more = f" In {percent(later.value)} of the time from then on they were not." if (
+        later is not None and later.value > 0
+    ) else ""  # fmt: skip
+    return (f"Answers were normal {digits(took.value)} s{between} {since}, known to within "
+            f"{_seconds(found.resolution_s)}.{more}")  # fmt: skip
+
+
+def durability(found: Durable) -> str:
+    """What of acknowledged writes is gone, in a sentence."""
+    asked = f"{found.missing:,} of {found.asked:,} written documents asked for were not found"
+    if not found.counted:
+        return f"The engine does not count its documents; {asked}."
+    known = plural(found.acknowledged, "document that was", "documents that were")
+    said = f"Of {found.acknowledged:,} {known} acknowledged before it, "
+    said += f"{found.lost:,} are gone" if found.lost else "none is gone"
+    if found.unapplied:
+        said += f", and {found.unapplied:,} acknowledged deletes are undone"
+    if found.unknown:
+        said += f" (of {found.unknown:,} more nobody knows whether they were taken)"
+    return f"{said}; {asked}."
+
+
+def _seen(trial: Trial, trace: Trace) -> _Seen:
+    fault = trial.fault
+    assert fault is not None
+    assert fault.begun is not None
+    begun, end = fault.begun, trace.window[1]
+    back = fault.again is not None and fault.again < end
+    again = fault.again if back and fault.again is not None else end
+    well = (trace.outcome == 0) & (trace.done != NEVER)
+    in_part = trace.outcome == _code(trial, "partial")
+    failed = ~well & ~in_part
+    down = (trace.due >= begun) & (trace.due < again)
+    n = int(np.count_nonzero(down))
+    figures: dict[str, float] = {}
+    if back:
+        figures["down_s"] = (again - begun) / 1e9
+        if fault.ready is not None:
+            figures["ready_s"] = (fault.ready - again) / 1e9
+    wrong = _errors_ns(trial, trace, ~well, begun)
+    if wrong.size:
+        figures["first_error_s"] = (int(wrong.min()) - begun) / 1e9
+    if n:
+        figures["error_share"] = int(np.count_nonzero(failed & down)) / n
+        figures["partial_share"] = int(np.count_nonzero(in_part & down)) / n
+    figures["without_s"] = _without_s(trace.done[well], begun, end)
+    since = again if back else begun
+    normal = recovery.normal_before(
+        trace, trace.window[0], until_it(trial, trace).window[1], closed=trial.load.kind == "closed"
+    )
+    if isinstance(normal, recovery.Normal):
+        found = recovery.again(trace, normal, since, end)
+        figures["normal_s"] = found.after_s
+        if math.isfinite(found.after_s):
+            figures["later"] = found.later
+    return _Seen(figures, n, normal, (end - since) / 1e9, back)
+
+
+def _errors_ns(trial: Trial, trace: Trace, wrong: NDArray[np.bool_], begun: int) -> Ints:
+    """When each request that was not answered well ended so, of those from the fault on."""
+    began = np.where(trace.sent != NEVER, trace.sent, trace.due)
+    known, late = trace.done != NEVER, trace.outcome == _code(trial, "timed_out")
+    timeout_ns = round((trial.load.timeout_s or 0.0) * 1e9)
+    at: Ints = np.where(known, trace.done, np.where(late, began + timeout_ns, began))
+    # One that lost its connection was under way when the fault came, if it began no longer before
+    # than any request took until then.
+    usual = (trace.done - trace.due)[~wrong & (trace.done < begun)].max(initial=0)
+    hit = ~known & ~late & (at < begun) & (at >= begun - usual)
+    at = np.where(hit, begun, at)
+    return at[wrong & (at >= begun) & (trace.outcome != _code(trial, "unfinished"))]
+
+
+def _without_s(good_done: Ints, begun: int, end: int) -> float:
+    """The longest time from the signal to the end of the window without a good answer."""
+    inside = np.sort(good_done[(good_done >= begun) & (good_done < end)])
+    return float(np.diff(np.concatenate([[begun], inside, [end]])).max()) / 1e9
+
+
+def _durable(record: Record, trials: Sequence[Trial]) -> Durable | None:
+    """Over all trials; None where nobody wrote, or nothing could be counted."""
+    sums = {key: 0 for key in Durable.__dataclass_fields__}
+    looked = False
+    for trial in trials:
+        run, fault = _writer(trial), trial.fault
+        if run is None or run.applied is None or fault is None or fault.begun is None:
+            continue
+        looked, made, applied = True, written(record, trial, run), run.applied
+        earlier = (made.done != NEVER) & (made.done < fault.begun)
+        sums["acknowledged"] += int(made.taken[earlier].sum())
+        known = [drawn for drawn in applied.drawn if not drawn.error]
+        sums["asked"] += len(known)
+        sums["missing"] += sum(not drawn.found for drawn in known)
+        if applied.before is None or applied.after is None:
+            continue
+        reckon = reckoned(applied.before, made)
+        sums["counted"] += 1
+        sums["lost"] += max(0, reckon.low - applied.after)
+        sums["unapplied"] += max(0, applied.after - reckon.high)
+        sums["unknown"] += reckon.high - reckon.low
+    return Durable(**sums) if looked else None
+
+
+def _writer(trial: Trial) -> RoleRun | None:
+    return next((r for r in trial.beside if r.does == "write" and not r.idle), None)
+
+
+def _answers(record: Record, trial: Trial) -> tuple[int, int]:
+    """Of how many queries, asked alone before and after, the answer is the same; and of how many."""
+    if _writer(trial) is not None:
+        return 0, 0
+    before, after = ({}, {})
+    of: Mapping[str, dict[int, object]] = {"captured": before, "after": after}
+    for row in record.replies(trial.trial).to_pylist():
+        if row["phase"] in of:
+            of[row["phase"]][row["query"]] = (row["total"], row["ids"], row["error"] is None)
+    both = before.keys() & after.keys()
+    return sum(before[query] == after[query] for query in both), len(both)
+
+
+def _code(trial: Trial, name: str) -> int:
+    """The number of an outcome in this trial's samples; one that none has, where it is unknown."""
+    return trial.outcomes.index(name) if name in trial.outcomes else 255
+
+
+def _end(trial: Trial) -> int:
+    return trial.window.end if trial.window is not None else 0
+
+
+def _whose(fault: FaultDone) -> str:
+    return "server" if fault.of == SERVER else fault.of
+
+
+def _seconds(seconds: float) -> str:
+    return f"{digits(seconds)} s" if seconds >= 1 else f"{digits(1e3 * seconds)} ms"

@@ -1,0 +1,94 @@
+"""An overload of one trial, and the return from it: a load whose rate goes up and comes back.
+
+What was offered, answered, and answered in time while the rate was greater; and how long after it
+answers were again as before it. A request belongs to the time in which it was due, so what waits in
+the backlog of an overload is late there, and what comes after it waits behind that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from searchbench.analysis.judgement import Curve, OverloadSeen
+from searchbench.analysis.trial import recovery
+from searchbench.analysis.trial.measured import NEVER, Trace
+from searchbench.workload.load_table import Condition, parse_promise
+from searchbench.workload.shape import Peak, Shape
+
+
+def of_trial(
+    shape: Shape, trace: Trace, capacity_per_s: float | None, promises: Sequence[str]
+) -> tuple[OverloadSeen, ...]:
+    """Each overload of the shape, in order; empty where it has none."""
+    text, promise = _of_times(promises)
+    return tuple(
+        _seen(shape, peak, trace, capacity_per_s, text, promise) for peak in shape.peaks
+    )
+
+
+def in_time(trace: Trace, limit_s: float, edges_s: NDArray[np.float64]) -> Curve:
+    """Requests answered well within the limit, a second, by when they were due."""
+    good = recovery.in_time(trace, limit_s)
+    counts, edges = np.histogram(trace.due[good] / 1e9, edges_s)
+    width = np.diff(edges)
+    middles = (edges[:-1] + edges[1:]) / 2
+    return Curve("in time", tuple(middles.tolist()), tuple((counts / width).tolist()))
+
+
+def _of_times(promises: Sequence[str]) -> tuple[str, Condition | None]:
+    """The first promise with a limit, as it was written, and its first condition on times."""
+    for text in promises:
+        for condition in parse_promise(text):
+            if condition.limit_ns is not None:
+                return condition.text, condition
+    return "", None
+
+
+def _seen(
+    shape: Shape, peak: Peak, trace: Trace, capacity_per_s: float | None, text: str,
+    promise: Condition | None,
+) -> OverloadSeen:  # fmt: skip
+    starts = [round(each * 1e9) for each in shape.starts]
+    begin, end, stop = starts[peak.before + 1], starts[peak.after], starts[peak.after + 1]
+    seconds = (end - begin) / 1e9
+    most = max(max(s.first, s.last) for s in shape.stages[peak.before + 1 : peak.after])
+    due = (trace.due >= begin) & (trace.due < end)
+    well = (trace.outcome == 0) & (trace.done != NEVER)
+    came = well & (trace.done >= begin) & (trace.done < end)
+    n = max(1, int(np.count_nonzero(due)))
+    normal = recovery.normal_before(
+        trace, starts[peak.before], begin, closed=False, promise=promise
+    )
+    limit_s = promise.limit_ns / 1e9 if promise is not None and promise.limit_ns else 0.0
+    after: recovery.Again | None = None
+    if isinstance(normal, recovery.Normal):
+        limit_s = normal.limit_s
+        after = recovery.again(trace, normal, end, stop)
+    good = due & recovery.in_time(trace, limit_s)
+    sent = (trace.due >= begin) & (trace.due < stop) & (trace.sent != NEVER)
+    lag = np.maximum(0, trace.sent - np.maximum(trace.due, trace.free))[sent]
+    return OverloadSeen(
+        before=peak.before + 1,
+        after=peak.after + 1,
+        start_s=begin / 1e9,
+        seconds=seconds,
+        base_per_s=shape.stages[peak.before].first,
+        most_per_s=most,
+        times=None if capacity_per_s is None else most / capacity_per_s,
+        offered_per_s=int(np.count_nonzero(due)) / seconds,
+        answered_per_s=int(np.count_nonzero(came)) / seconds,
+        in_time_per_s=int(np.count_nonzero(good)) / seconds,
+        failed=int(np.count_nonzero(due & ~well)) / n,
+        limit_s=limit_s,
+        promise=text,
+        normal_s=None if after is None else after.after_s,
+        looked_s=(stop - end) / 1e9,
+        resolution_s=normal.step_s if isinstance(normal, recovery.Normal) else 0.0,
+        later=0.0 if after is None else after.later,
+        bounds=recovery.bounds(normal, text) if isinstance(normal, recovery.Normal) else "",
+        why=normal if isinstance(normal, str) else "",
+        lag_p99_s=float(np.quantile(lag, 0.99)) / 1e9 if lag.size else 0.0,
+    )

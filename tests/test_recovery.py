@@ -1,0 +1,140 @@
+"""Normal before a disturbance, and how long until it after: on traces whose truth is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from searchbench.analysis.trial.measured import NEVER, Trace
+from searchbench.analysis.trial.recovery import (
+    STEPS,
+    Normal,
+    again,
+    bounds,
+    normal_before,
+    over_trials,
+)
+from searchbench.workload.load_table import parse_promise
+
+RATE, S = 400, 10**9
+LOST = 6
+
+
+def open_trace(seconds: float, down: tuple[float, float], drained: float) -> Trace:
+    """Due 400 a second and answered in 1 to 2 ms, but for ``down``, when nothing is answered; what
+    is due from its end to ``drained`` waits in a backlog that shrinks linearly."""
+    due = np.arange(0, seconds, 1 / RATE)
+    took = 0.001 + 0.001 * (np.arange(len(due)) % 7 == 0)
+    waits = (due >= down[1]) & (due < drained)
+    took = np.where(waits, took + (drained - due), took)
+    lost = (due >= down[0]) & (due < down[1])
+    at = np.round(due * S).astype(np.int64)
+    done = np.where(lost, NEVER, at + np.round(took * S).astype(np.int64))
+    outcome = np.where(lost, LOST, 0).astype(np.uint8)
+    query = np.zeros(len(due), np.uint32)
+    return Trace(query, outcome, at, at, at, done, (0, round(seconds * S)))
+
+
+def closed_trace(before: float, after: float, down: tuple[float, float], seconds: float) -> Trace:
+    """So many answers a second before and after a time without any, each in 2 ms."""
+    due = np.concatenate((np.arange(0, down[0], 1 / before), np.arange(down[1], seconds, 1 / after)))
+    at = np.round(due * S).astype(np.int64)
+    zeros = np.zeros(len(due), np.uint32)
+    done = at + 2_000_000
+    return Trace(zeros, zeros.astype(np.uint8), at, at, at, done, (0, round(seconds * S)))
+
+
+def known(trace: Trace, until: float, *, closed: bool = False) -> Normal:
+    found = normal_before(trace, 0, round(until * S), closed=closed)
+    assert isinstance(found, Normal), found
+    return found
+
+
+@pytest.mark.parametrize("drained", [12.0, 13.3, 17.25])
+def test_answers_are_normal_once_the_backlog_is_gone(drained: float) -> None:
+    trace = open_trace(30, (10, 12), drained)
+    normal = known(trace, 10)
+    found = again(trace, normal, 12 * S, 30 * S)
+    # What waits no longer than the limit is normal already, and a few of a span may be late.
+    early = normal.limit_s + normal.allowed * normal.span_s
+    assert drained - early - normal.step_s <= 12 + found.after_s <= drained + normal.step_s
+    assert found.later == 0
+    assert found.looked_s == 18
+
+
+def test_a_step_is_the_resolution_and_a_span_has_requests_enough() -> None:
+    normal = known(open_trace(30, (10, 12), 12), 10)
+    assert normal.span_s * RATE >= 200
+    assert normal.step_s == normal.span_s / STEPS
+    assert normal.limit_s == pytest.approx(2 * 0.002, rel=0.01)
+    assert normal.good_per_s == 0, "in an open loop the number of requests is the load's"
+    assert "at most 2 % of the requests due in 1 s fail or take 4 ms or more" in bounds(normal)
+
+
+def test_what_does_not_come_back_is_not_within_the_window() -> None:
+    trace = open_trace(20, (10, 12), 25)
+    found = again(trace, known(trace, 10), 12 * S, 20 * S)
+    assert math.isinf(found.after_s)
+    assert found.looked_s == 8
+
+
+def test_what_is_disturbed_once_more_is_normal_and_later_not() -> None:
+    trace = open_trace(30, (10, 12), 12)
+    second = (trace.due >= 20 * S) & (trace.due < 23 * S)
+    trace.done[second] = NEVER
+    trace.outcome[second] = LOST
+    found = again(trace, known(trace, 10), 12 * S, 30 * S)
+    assert found.after_s < 0.1
+    assert 3 / 18 < found.later < 6 / 18
+
+
+def test_a_closed_loop_that_is_half_as_fast_is_not_normal() -> None:
+    slow = closed_trace(500, 250, (10, 12), 30)
+    assert math.isinf(again(slow, known(slow, 10, closed=True), 12 * S, 30 * S).after_s)
+    # Without the rate its answers are as before, each in 2 ms: so it is the rate that tells.
+    assert again(slow, known(slow, 10), 12 * S, 30 * S).after_s == 0
+    whole = closed_trace(500, 480, (10, 13), 30)
+    found = again(whole, known(whole, 10, closed=True), 12 * S, 30 * S)
+    assert found.after_s == pytest.approx(1.0, abs=0.01)
+
+
+def test_where_nothing_was_normal_nothing_is_said() -> None:
+    trace = open_trace(30, (10, 12), 12)
+    few = normal_before(trace, 0, S // 2, closed=False)
+    assert isinstance(few, str)
+    assert "200 answers before it are too few" in few
+    wild = open_trace(30, (10, 12), 12)
+    wild.done[::10] = NEVER
+    wild.outcome[::10] = LOST
+    said = normal_before(wild, 0, 10 * S, closed=False)
+    assert said == "before it answers varied too much, so there is no normal to come back to"
+
+
+def test_a_promise_says_what_is_in_time_and_how_many_may_not_be() -> None:
+    trace = open_trace(40, (10, 12), 20)
+    (promise,) = parse_promise("p99 < 3s")
+    normal = normal_before(trace, 0, 10 * S, closed=False, promise=promise)
+    assert isinstance(normal, Normal)
+    assert (normal.limit_s, normal.allowed) == (3.0, 0.01)
+    # From 20 s back by the limit: what is due then waits for less.
+    assert again(trace, normal, 12 * S, 40 * S).after_s == pytest.approx(5.0, abs=0.1)
+    (broken,) = parse_promise("p99 < 1ms")
+    said = normal_before(trace, 0, 10 * S, closed=False, promise=broken)
+    assert said == "before it the promise was not kept, so there is no normal to come back to"
+
+
+def test_over_trials_an_infinite_one_is_in_the_middle_and_in_the_range() -> None:
+    three = over_trials([1.0, 2.0, 3.0], "s")
+    assert three is not None
+    assert three.interval is not None
+    assert three.interval.low < 2.0 == three.value < three.interval.high
+    some = over_trials([1.0, math.inf, 2.0], "s")
+    assert some is not None
+    assert some.interval is not None
+    assert (some.value, some.interval.low, some.interval.high) == (2.0, 1.0, math.inf)
+    never = over_trials([math.inf, math.inf], "s")
+    assert never is not None
+    assert math.isinf(never.value)
+    assert never.interval is None
