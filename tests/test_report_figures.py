@@ -171,7 +171,9 @@ def test_long_names_lose_what_all_share_and_are_still_told_apart() -> None:
 
 def test_levels_that_say_what_they_are_lose_their_names_before_their_middle() -> None:
     of = "clients={} place={} searcher=per-thread keys=true memory={}"
-    long = [of.format(n, p, m) for n in (1, 2) for p in ("disk", "ssd") for m in ("little", "ample")]
+    long = [
+        of.format(n, p, m) for n in (1, 2) for p in ("disk", "ssd") for m in ("little", "ample")
+    ]
     assert names(long, 44)[:2] == [
         "clients=1 disk per-thread keys=true little",
         "clients=1 disk per-thread keys=true ample",
