@@ -90,7 +90,9 @@ def test_faster_overall_and_slower_for_a_class_is_said(tmp_path: Path) -> None:
     assert own["phrase"].ratio is not None
     assert own["phrase"].ratio.value == pytest.approx(4 / 6, rel=0.1)
     assert own["phrase"].queries_used == 20
-    said = "By class of queries and throughput, sqlite is faster overall, but slower for phrase (1.5"
+    said = (
+        "By class of queries and throughput, sqlite is faster overall, but slower for phrase (1.5"
+    )
     assert said in found.verdict.decision
     assert any(point.startswith(said) for point in found.verdict.points)
 
@@ -134,9 +136,7 @@ def swept(path: Path, servers: dict[str, records.Server], **judging: object) -> 
 
 
 def test_a_sweep_compares_its_subjects_by_class(tmp_path: Path) -> None:
-    found = swept(
-        tmp_path / "r", {"x": by_class(0.010, 0.004), "y": by_class(0.002, 0.008)}
-    )
+    found = swept(tmp_path / "r", {"x": by_class(0.010, 0.004), "y": by_class(0.002, 0.008)})
     own = {(o.name, o.compared.verdict) for o in found.class_comparisons}
     assert own == {("words", "faster"), ("phrase", "slower")}
     assert "By class of requests" in found.verdict.decision
@@ -242,9 +242,7 @@ def search_of(promise: str, start_per_s: float, seed: int) -> Seen:
     return Seen(driven)
 
 
-@pytest.mark.parametrize(
-    ("quick_ms", "slow_ms", "breaks"), [(15, 60, "quick"), (40, 20, "slow")]
-)
+@pytest.mark.parametrize(("quick_ms", "slow_ms", "breaks"), [(15, 60, "quick"), (40, 20, "slow")])
 def test_a_search_finds_the_limit_of_the_class_that_breaks_first_and_names_it(
     quick_ms: int, slow_ms: int, breaks: str
 ) -> None:
