@@ -17,8 +17,8 @@ KEYS: tuple[SpecKey, ...] = (
             maximum=10_000_000),
     SpecKey("seconds", "number", None, "how long all stages last together (default 600)", above=0,
             maximum=86_400),
-    SpecKey("stages", "integer", None, "into how many stages the day is cut (default 48)", minimum=2,
-            maximum=100),
+    SpecKey("stages", "integer", None, "into how many stages the day is cut (default 48)",
+            minimum=2, maximum=100),
     SpecKey("day", "text", None, 'which day, as in "2026-11-20"; default: the one with most '
             "requests"),
     SpecKey("format", "text", "", "format of the log, if its content does not show it"),
