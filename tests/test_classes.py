@@ -19,9 +19,7 @@ from searchbench.workload.verbatim.model import Ask
 
 
 def write(path: Path, *lines: Any) -> Path:
-    path.write_text(
-        "".join(f"{x if isinstance(x, str) else json.dumps(x)}\n" for x in lines)
-    )
+    path.write_text("".join(f"{x if isinstance(x, str) else json.dumps(x)}\n" for x in lines))
     return path
 
 
@@ -45,9 +43,7 @@ def test_a_class_is_under_the_key_that_is_named_and_others_lines_have_one_too(
     tmp_path: Path,
 ) -> None:
     write(tmp_path / "q.jsonl", {"asked": "red", "kind": "a", "user": 7}, {"asked": "blue"})
-    found = open_queries(
-        {"file": "q.jsonl", "text_key": "asked", "class_key": "kind"}, tmp_path
-    )
+    found = open_queries({"file": "q.jsonl", "text_key": "asked", "class_key": "kind"}, tmp_path)
     assert found.classes == ("a", "")
 
 
@@ -115,8 +111,9 @@ def test_requests_name_their_class_and_groups_with_names_are_classes(tmp_path: P
 
 
 def test_requests_are_classed_as_logs_class_them(tmp_path: Path) -> None:
-    path, statement = Ask("/d/select.json?table=Docs&query=red+shoe&limit=10"), Ask(
-        "SELECT id FROM docs WHERE MATCH('red shoe') LIMIT 5"
+    path, statement = (
+        Ask("/d/select.json?table=Docs&query=red+shoe&limit=10"),
+        Ask("SELECT id FROM docs WHERE MATCH('red shoe') LIMIT 5"),
     )
     assert of_request(path, "path") == "GET /d/select.json"
     assert of_request(path, "shape") == "GET /d/select.json?table&query&limit"

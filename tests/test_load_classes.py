@@ -134,6 +134,6 @@ def test_a_search_finds_the_rate_at_which_the_first_class_breaks(tmp_path: Path)
     assert found.first, found.sentence
     assert found.first[0].of_class == "quick", found.sentence
     assert found.fails is not None
-    # Far below what it could serve at all; by Lindley's recursion 152/s.
-    assert found.fails < 230, found.sentence
+    # By Lindley's recursion 180/s, and "slow" alone would break at 242/s.
+    assert 120 < found.fails < 230, found.sentence
     assert "quick: p90 < 30ms" in found.sentence

@@ -20,25 +20,10 @@ from searchbench.errors import QueryError
 from searchbench.logs.counts import Counts, Options, count
 from searchbench.logs.record import is_one, open_log
 from searchbench.logs.sources import find
-from searchbench.spec import SpecKey
 
 DAY = 1440  # minutes
 SECONDS, STAGES = 600.0, 48
 FAITHFUL = 2.0  # variance of a minute's requests over that of random arrivals
-
-KEYS: tuple[SpecKey, ...] = (
-    SpecKey("log", "path", None, "a log, a folder of logs, or the record of one (`searchbench logs "
-            "--record`)"),
-    SpecKey("peak_per_s", "number", None, "requests a second of the busiest stage", above=0,
-            maximum=10_000_000),
-    SpecKey("seconds", "number", SECONDS, "how long all stages last together", above=0,
-            maximum=86_400),
-    SpecKey("stages", "integer", STAGES, "into how many stages the day is cut", minimum=2,
-            maximum=100),
-    SpecKey("day", "text", None, 'which day, as in "2026-11-20"; default: the one with most '
-            "requests"),
-    SpecKey("format", "text", "", "format of the log, if its content does not show it"),
-)  # fmt: skip
 
 Ints = NDArray[np.int64]
 
@@ -76,9 +61,9 @@ class Drawn:
 
 
 def drawn(table: Mapping[str, Any], base: Path) -> Drawn:
-    """The stages that a table of ``KEYS`` means; QueryError or RecordError with the reason.
+    """The stages that a study's table means; QueryError or RecordError with the reason.
 
-    ``base``: the folder that ``log`` is relative to.
+    ``table``: its keys (study/curve.py). ``base``: the folder that ``log`` is relative to.
     """
     path = base / str(table["log"])
     minute, n = _minutes(_counted(path, str(table.get("format") or "")))

@@ -103,7 +103,7 @@ def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
         made.append(("capacity", CAPACITY, _capacity))
     if judgement.jobs:
         made.append(("jobs", JOBS, _jobs))
-    if any(one.classes for one in (*judgement.treatments, *judgement.steps)):
+    if any(t.classes for t in judgement.treatments) or any(s.classes for s in judgement.steps):
         made.append(("classes", CLASSES, _classes))
     if judgement.first_look:  # each row says so, since a table is often all that is passed on
         return [

@@ -7,8 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from searchbench.errors import QueryError, RecordError
-from searchbench.logs import curve
+from searchbench.spec import SpecKey
 from searchbench.study.positions import Source
+
+KEYS: tuple[SpecKey, ...] = (
+    SpecKey("log", "path", None, "a log, a folder of logs, or the record of one (`searchbench logs "
+            "--record`)"),
+    SpecKey("peak_per_s", "number", None, "requests a second of the busiest stage", above=0,
+            maximum=10_000_000),
+    SpecKey("seconds", "number", None, "how long all stages last together (default 600)", above=0,
+            maximum=86_400),
+    SpecKey("stages", "integer", None, "into how many stages the day is cut (default 48)",
+            minimum=2, maximum=100),
+    SpecKey("day", "text", None, 'which day, as in "2026-11-20"; default: the one with most '
+            "requests"),
+    SpecKey("format", "text", "", "format of the log, if its content does not show it"),
+)  # fmt: skip
 
 
 def put_in(source: Source, load: dict[str, Any], base: Path) -> None:
@@ -19,9 +33,11 @@ def put_in(source: Source, load: dict[str, Any], base: Path) -> None:
     given = load.get("stages")
     if not isinstance(given, Mapping):
         return
+    from searchbench.logs import curve  # pyarrow takes its time
+
     at = ("load", "stages")
     del load["stages"]
-    table = source.checked(at, curve.KEYS, "`stages` from a log")
+    table = source.checked(at, KEYS, "`stages` from a log")
     for key in ("log", "peak_per_s"):
         if key not in given:
             source.at_key(

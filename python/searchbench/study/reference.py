@@ -15,6 +15,7 @@ from searchbench.engines.engine import INGEST, Engine, Parameter
 from searchbench.engines.job import OPENING
 from searchbench.places.keys import FILES, HOST_KEYS, PLACE_KEYS, STORAGE_KEYS
 from searchbench.spec import SpecKey, show
+from searchbench.study.curve import KEYS as CURVE_KEYS
 from searchbench.study.keys import (
     AGREEMENT_KEYS,
     CONTROL_KEYS,
@@ -549,6 +550,7 @@ def reference() -> str:
         _section("[operations.NAME]", "What is asked in the systems' own words.", OPERATION_KEYS),
         _section("[operations.NAME.methods.NAME]", "One way to answer it.", METHOD_KEYS),
         _section("[load]", "How requests are sent, and when.", LOAD_KEYS),
+        _section("[load.stages]", "Stages from a log, where `stages` is a table.", CURVE_KEYS),
         _section("[roles.NAME]", "What goes on beside the readers.", ROLE_KEYS),
         _section("[ingest]", _INGEST, (*INGEST_KEYS, *PUT_IN_KEYS)),
         _section("[control]", "How noise is measured.", CONTROL_KEYS),

@@ -18,6 +18,8 @@ def table(judgement: Judgement) -> Table:
     if judgement.measure == "trials":
         return _of_treatments(judgement)
     steps = [s for s in judgement.steps if s.classes]
+    if len({s.block for s in steps}) > 1:  # each load once, by all its drives
+        return _of_treatments(judgement)
     return _of_steps(steps) if steps else ((), ())
 
 
@@ -52,7 +54,8 @@ def _of_treatments(judgement: Judgement) -> Table:
     found = [t for t in judgement.treatments if t.classes]
     if not found or sum(len(t.classes) for t in found) > MOST:
         return (), ()
-    kind = "service" if judgement.metric in ("throughput", "service_p99") else "response"
+    of_service = judgement.measure == "trials" and judgement.metric != "response_p99"
+    kind = "service" if of_service else "response"
     rows = [(t.label, *_cells(seen, kind)) for t in found for seen in t.classes]
     return ("treatment", *_HEADER), tuple(rows)
 

@@ -16,9 +16,7 @@ SURE = 0.95
 MAYBE = 0.05  # less likely ones are not named
 
 
-def breaks_first(
-    searches: Sequence[Seen], promise: Sequence[Condition]
-) -> tuple[BreaksFirst, ...]:
+def breaks_first(searches: Sequence[Seen], promise: Sequence[Condition]) -> tuple[BreaksFirst, ...]:
     """The chances of the conditions to be the first, the likeliest first; of searches their mean.
 
     Empty where the promise has none for a class, and where nothing broke, or everything did.

@@ -24,7 +24,7 @@ from searchbench.analysis.judgement import ClassComparison, Comparison, Treatmen
 from searchbench.analysis.trial import cache, classes
 from searchbench.analysis.trial.classes import Classes
 from searchbench.analysis.trial.measured import Samples
-from searchbench.analysis.words import listed
+from searchbench.analysis.words import listed, words
 from searchbench.record import Record
 from searchbench.record.trial import Load
 
@@ -88,20 +88,12 @@ def comparisons(
         metrics = sorted({m for load in loads.values() for m in pairs.metrics_for(load, metric)})
         floors = pairs.noise_floors(own, metrics)
         answered = _Answers(answers, members)
-        drafts.append(
-            (
-                name,
-                pairs.drafts(
-                    own, loads, samples, answered, floors, metric, built, members=members
-                ),
-            )
-        )
+        draft = pairs.drafts(own, loads, samples, answered, floors, metric, built, members=members)
+        drafts.append((name, replace(draft, whole={t.treatment: t for t in treatments})))
     found = []
     for name, draft in drafts:
         beside = [p for other, d in drafts if other != name for p in d.p_values]
-        found += [
-            ClassComparison(name, c) for c in pairs.decided(draft, [*whole, *beside])
-        ]
+        found += [ClassComparison(name, c) for c in pairs.decided(draft, [*whole, *beside])]
     return tuple(found)
 
 
@@ -129,7 +121,7 @@ def sentences(
     said = []
     for whole in (c for c in compared if c.metric == metric):
         own = [f for f in found if _same(f.compared, whole)]
-        if sentence := _of_pair(own, whole, labels):
+        if sentence := _of_pair(own, whole, labels, metric):
             said.append(sentence)
     return said
 
@@ -139,7 +131,7 @@ def _same(a: Comparison, b: Comparison) -> bool:
 
 
 def _of_pair(
-    own: Sequence[ClassComparison], whole: Comparison, labels: Mapping[str, str]
+    own: Sequence[ClassComparison], whole: Comparison, labels: Mapping[str, str], metric: str
 ) -> str:
     faster, slower, other = (
         [f for f in own if f.compared.verdict == verdict]
@@ -157,15 +149,16 @@ def _of_pair(
         parts.append(f"slower for {_named(slower)}")
     if against:
         first, second = (slower, faster) if whole.verdict == "faster" else (faster, slower)
-        words = ("slower", "faster") if whole.verdict == "faster" else ("faster", "slower")
-        parts = [f"{overall} overall, but {words[0]} for {_named(first)}"]
+        other_way = "slower" if whole.verdict == "faster" else "faster"
+        parts = [f"{overall} overall, but {other_way} for {_named(first)}"]
         if second:
-            parts.append(f"{words[1]} for {_named(second)}")
+            parts.append(f"{overall} for {_named(second)}")
     if other:
         few = len(other) <= NAMED
         which = listed([f.name for f in other]) if few else f"{len(other)} classes"
         parts.append(f"not resolved for {which}")
-    return f"By class of queries, {b} is {', '.join(parts)}, compared with {a}."
+    said = f"{b} is {', '.join(parts)}, compared with {a}"
+    return f"By class of queries and {words(metric)}, {said}."
 
 
 def _named(found: Sequence[ClassComparison]) -> str:

@@ -109,8 +109,17 @@ def _lacking(t: TreatmentResult, load: Load) -> float:
     return sum(factors) / len(factors) if factors else 1.0
 
 
-def against(c: Comparison, by_id: Mapping[str, TreatmentResult], loads: Mapping[str, Load]) -> str:
-    """Why the winner's failed requests keep a ratio from being resolved; empty: they do not."""
+def against(
+    c: Comparison,
+    by_id: Mapping[str, TreatmentResult],
+    loads: Mapping[str, Load],
+    whole: Mapping[str, TreatmentResult] | None = None,
+) -> str:
+    """Why the winner's failed requests keep a ratio from being resolved; empty: they do not.
+
+    ``whole``: of treatments that have the figures of one class, those with the figures of all: a
+    client's time is spent on requests of every class.
+    """
     if c.ratio is None or not c.ratio.value:
         return ""
     a, b = by_id[c.a], by_id[c.b]
@@ -118,8 +127,9 @@ def against(c: Comparison, by_id: Mapping[str, TreatmentResult], loads: Mapping[
     ratio, own = max(c.ratio.value, 1 / c.ratio.value), loads[winner.treatment]
     if ratio <= floor(winner, rival, own, c.metric):
         return why(winner.label, failed=bool(share(winner)), otherwise=bool(otherwise(winner)))
-    of_both = own, loads[rival.treatment]
-    if ratio <= uncounted(winner, rival, of_both, c.metric):
+    of_both, of_all = (own, loads[rival.treatment]), whole or by_id
+    every = of_all[winner.treatment], of_all[rival.treatment]
+    if ratio <= uncounted(*every, of_both, c.metric):
         return why(winner.label, failed=bool(share(winner)))
     return ""
 

@@ -124,6 +124,7 @@ class Drafts:
     """Comparisons that are not yet corrected for each other.
 
     ``each``: a comparison, the logs of its ratio by block, and what the states of both could make.
+    ``whole``: the treatments over all queries, where these are over one class.
     """
 
     each: Sequence[tuple[Comparison, list[float], str]]
@@ -131,6 +132,7 @@ class Drafts:
     loads: Mapping[str, Load]
     noises: Mapping[str, Noise | None]
     by_jobs: Mapping[tuple[str, str], str]
+    whole: Mapping[str, TreatmentResult] | None = None
 
     @property
     def p_values(self) -> list[float | None]:
@@ -211,7 +213,7 @@ def decided(of: Drafts, beside: Sequence[float | None] = ()) -> tuple[Comparison
             said,
             of.by_jobs[comparison.a, comparison.b]
             if of_job(comparison.metric)
-            else failed.against(comparison, of.by_id, of.loads),
+            else failed.against(comparison, of.by_id, of.loads, of.whole),
         )
         for (comparison, logs, said), p in zip(of.each, adjusted, strict=False)
     )
@@ -239,8 +241,8 @@ def _draft(
     members: NDArray[np.int64] | None,
 ) -> tuple[Comparison, list[float]]:
     used = distinct if pair is None else int(pair.agreeing.size)
-    same = members if pair is None else pair.agreeing
-    keep = same if members is not None or used < distinct else None
+    alike = members if pair is None else pair.agreeing
+    keep = alike if members is not None or used < distinct else None
     left_out = 0 if pair is None else max(0, distinct - used)
     reason = "they were not asked the same over the same documents, so answers are not compared"
     ids, reason = (a.treatment, b.treatment), reason if pair is None else ""
@@ -262,9 +264,9 @@ def _draft(
     mingled = False
     for block in sorted(mine.keys() & other.keys()):
         trials = mine[block], other[block]
-        if metric == "throughput" and same is not None:
+        if metric == "throughput" and alike is not None:
             both = [samples.measured(trial.trial) for trial in trials]
-            mix = Mix(both[0], both[1], same)
+            mix = Mix(both[0], both[1], alike)
             x, y = (mix.value(*of, metric) for of in zip(both, own_loads, strict=True))
             sides = list(zip((a, b), both, own_loads, strict=True))
             lacking |= {t.label: None for t, m, load in sides if not adds_up(m, load)}

@@ -92,9 +92,9 @@ def decide(
             found += said(asked, Rank.MORE)
         else:
             found += said([_tally(groups)], Rank.MORE if found else Rank.ANSWER)
-        # One that is faster overall and slower for a class is no simple answer.
-        found += said(by_class.sentences(classes, own, labels, metric), Rank.DOUBT)
         found += said([standing.over_all(own, require)], Rank.DOUBT)
+    # One that is faster overall and slower for a class is no simple answer.
+    found += said(by_class.sentences(classes, own, labels, metric), Rank.DOUBT)
     found += said([jobs.sentence(own, labels, require)], Rank.DOUBT)
     found += said(_peaks(scales, metric, own, treatments), Rank.ASIDE)
     doubts = [

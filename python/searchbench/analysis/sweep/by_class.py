@@ -47,9 +47,8 @@ def comparisons(
         beside = [p for other, drafts in each if other != name for p in drafts.p_values]
         for c in own_prepared.decided([*whole, *beside]):
             pair = evidence.work(subjects[c.a], subjects[c.b]).pair
-            if pair is not None and name in pair.agreement.by_class:
-                c = _counted(c, *pair.agreement.by_class[name])
-            found_of.append(ClassComparison(name, c))
+            counts = pair.agreement.by_class.get(name) if pair is not None else None
+            found_of.append(ClassComparison(name, _counted(c, *counts) if counts else c))
     return tuple(found_of)
 
 

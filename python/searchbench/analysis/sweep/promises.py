@@ -208,8 +208,15 @@ def _answer(own: Sequence[tuple[Step, Promised]]) -> str:
     # What is worst is explained; of what was kept all along, the greatest load.
     step, worst = min(reversed(own), key=lambda pair: _WORST.index(pair[1].verdict))
     why = f"at {digits(at.level_of(step))}, {worst.why}" if len(by_load) > 1 else worst.why
-    said = f"{', '.join(parts)} {unit}"
+    said = f"{', '.join(parts)} {unit}{_by_classes([p for _, p in own])}"
     return f"{said}: {why}." if worst.by_others else f"{said}. {upper(why)}."
+
+
+def _by_classes(found: Sequence[Promised]) -> str:
+    """Which conditions broke a promise with conditions for classes; empty where none has."""
+    texts = list(dict.fromkeys(t for p in found for t, v in p.conditions.items() if v == "broken"))
+    of_classes = any(c.of_class for p in found[:1] for c in parse_promise(p.promise))
+    return f", by {listed(texts)}" if texts and of_classes else ""
 
 
 def watched(steps: Sequence[Step]) -> str:

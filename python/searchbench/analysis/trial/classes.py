@@ -59,7 +59,8 @@ class Classes:
 
     def members_mask(self, name: str) -> NDArray[np.bool_]:
         """By the number of a query, whether it is of a class."""
-        return self.of_query == self.names.index(name)
+        found: NDArray[np.bool_] = self.of_query == self.names.index(name)
+        return found
 
     def members(self, name: str) -> NDArray[np.int64]:
         """The numbers of the queries of a class."""

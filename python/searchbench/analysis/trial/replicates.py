@@ -312,9 +312,7 @@ def judge_treatment(planned: Treatment, judged: Sequence[Judged]) -> TreatmentRe
         response=curves["response"],
         trials=tuple(j.result for j in judged),
         bottleneck=bottleneck.of_treatment([(j.result, j.held_back) for j in judged]),
-        classes=by_class.over_trials(
-            [j.result.classes for j in used], [j.by_class for j in used]
-        ),
+        classes=by_class.over_trials([j.result.classes for j in used], [j.by_class for j in used]),
     )
 
 

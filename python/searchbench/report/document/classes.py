@@ -9,6 +9,7 @@ from searchbench.report.document.blocks import Block, Details, Section, Text
 from searchbench.report.document.content import LONG, Content, figure
 from searchbench.report.document.text import line
 from searchbench.report.figures import classes as figures
+from searchbench.report.figures.steps import BOTH_UP_TO
 from searchbench.report.tables import classes as tables
 from searchbench.report.tables.cells import known, named, number, table, text
 from searchbench.report.tables.numbers import percent
@@ -58,11 +59,13 @@ def _rows(content: Content) -> list[tables.Row]:
 def _figures(content: Content) -> list[Block]:
     if content.stepped:
         steps = [s for s in content.steps if s.status == "valid"]
+        lines = {(s.subject, seen.name) for s in steps for seen in s.classes}
+        shown = "Dashed: p50; solid: p99" if len(lines) <= BOTH_UP_TO else "Lines: p99"
         return figure(
             "classes-response",
             "Response time by class, against the load",
-            "From when a request was due to its last byte, of the requests of each class. Dashed: "
-            "p50; solid: p99; bands: 95 % intervals.",
+            "From when a request was due to its last byte, of the requests of each class. "
+            f"{shown}; bands: 95 % intervals.",
             partial(figures.against_load, steps, "response"),
         )
     kind = "service" if "closed" in content.loads else "response"

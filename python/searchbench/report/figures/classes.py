@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import altair as alt
 
@@ -26,7 +27,7 @@ def of_treatments(found: Sequence[TreatmentResult], metric: str, title: str, loo
     labels = names([line(t.label) for t in found], look.label)
     classes = list(dict.fromkeys(seen.name for t in found for seen in t.classes))
     short = dict(zip(classes, names([line(c) for c in classes], look.label), strict=True))
-    rows = []
+    rows: list[dict[str, Any]] = []
     for label, t in zip(labels, found, strict=True):
         for seen in t.classes:
             figure = seen.figures.get(metric)
@@ -34,7 +35,12 @@ def of_treatments(found: Sequence[TreatmentResult], metric: str, title: str, loo
                 continue
             span = figure.interval
             tip = f"{line(seen.name)}, {label}\n{numbers.human(figure.value, 's')}"
-            row = {"class": short[seen.name], "name": label, "x": six(figure.value), "tip": tip}
+            row: dict[str, Any] = {
+                "class": short[seen.name],
+                "name": label,
+                "x": six(figure.value),
+                "tip": tip,
+            }
             if span is not None and span.low > 0:
                 ends = [numbers.human(v, "s") for v in (span.low, span.high)]
                 row |= {"low": six(span.low), "high": six(span.high)}

@@ -53,9 +53,7 @@ def seen(found: Sequence[Row], what: str) -> Table:
 def compared(found: Sequence[ClassComparison], labels: Mapping[str, str]) -> Table:
     """A row for each comparison over one class, as those over all queries are shown."""
     made = comparisons([one.compared for one in found], labels)
-    rows = tuple(
-        (named(one.name), *cells) for one, cells in zip(found, made.rows, strict=True)
-    )
+    rows = tuple((named(one.name), *cells) for one, cells in zip(found, made.rows, strict=True))
     (column, _), *_ = text("Class", lambda row: row[0], 1.6)
     return Table((column, *made.columns), rows, "")
 
