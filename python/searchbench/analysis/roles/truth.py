@@ -9,6 +9,7 @@ between was one of its time: ``meanwhile``.)
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 import numpy as np
 
 from searchbench.analysis.judgement import Finding
@@ -25,6 +26,7 @@ _LATE = 0.10  # of the response time, at p99
 _ERRORS_INVALID = 0.01
 _SHOWN = 3
 _OTHER = "Look at the server's log beside this trial's samples."
+
 
 def findings(record: Record, trial: Trial) -> Iterator[Finding]:
     """What of the roles of one trial is wrong, or must be known."""
