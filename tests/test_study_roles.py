@@ -78,6 +78,15 @@ def test_a_job_that_one_system_has_is_left_out_of_the_others() -> None:
     assert left_out.reason == ('groonga has no job "merge" that can be done while it is asked')
 
 
+def test_what_cannot_publish_while_it_is_written_to_has_no_publisher() -> None:
+    publisher = '[roles.publisher]\ndoes = "publish"\nevery_s = 1\n'
+    plan = plan_of("[systems.sensei]\n[systems.groonga]\n" + WRITER + publisher)
+    assert [t.system for t in plan.treatments] == ["groonga"]
+    assert plan.excluded[0].reason.startswith("sensei loses documents that come in while its index")
+    assert len(plan_of("[systems.sensei]\n" + WRITER).treatments) == 1
+    assert len(plan_of("[systems.sensei]\n" + publisher).treatments) == 1
+
+
 def test_levers_without_which_a_document_is_not_found_leave_the_crossing_out() -> None:
     varied = '[factors]\n"systems.tantivy.keys" = [false, true]\n'
     plan = plan_of("[systems.tantivy]\n" + WRITER + "delete = 1\n" + varied)
@@ -256,8 +265,9 @@ def test_roles_go_beside_operations() -> None:
     rates = [(t.operation["method"], t.roles["writer"]["documents_per_s"]) for t in plan.treatments]
     assert rates == [("in", 0), ("in", 5)]
     operations.look(study, plan)
-    with pytest.raises(StudyError, match="450 that are not kept back .50 are.: ask for fewer"):
-        more = read(ROWS.replace("450", "451") + writer + varied, head)
+    more = read(ROWS.replace("450", "451") + writer + varied, head)
+    few = r"450 that are not kept back \(50 are\): ask for fewer"
+    with pytest.raises(StudyError, match=few):
         operations.look(more, make_plan(more))
     counted = head.replace("seconds = 5", "requests = 50").replace("warmup_s = 1\n", "")
     assert any("`warmup_s`" in each for each in wrong(ROWS + writer + varied, counted))

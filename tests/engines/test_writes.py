@@ -85,7 +85,7 @@ def test_what_is_inserted_replaced_and_deleted_is_there_as_it_was_written(
 ) -> None:
     engine: Engine = running.engine
     assert isinstance(engine, TakesWrites)
-    assert not engine.cannot_write(running.params)
+    assert set(engine.cannot_write(running.params)) <= {"publish"}
 
     def publish() -> None:
         for each in engine.publish(SCHEMA, running.params).requests:

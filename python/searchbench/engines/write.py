@@ -49,7 +49,10 @@ class TakesWrites(Protocol):
     """
 
     def cannot_write(self, params: Parameters) -> Mapping[str, str]:
-        """Of "insert", "update" and "delete" what it cannot do with these levers, and why."""
+        """Of "insert", "update" and "delete" what it cannot do with these levers, and why.
+
+        And "publish", where that cannot be asked for while documents are written.
+        """
 
     def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
         """One request that replaces these documents, each by what it is now."""

@@ -75,9 +75,7 @@ def _lacks_documents(study: Study) -> bool:
     return False
 
 
-def _changes(
-    study: Study, blocks: int, window_s: float, *, fewer: bool = True
-) -> Iterator[str]:
+def _changes(study: Study, blocks: int, window_s: float, *, fewer: bool = True) -> Iterator[str]:
     """KEY=VALUE of all that is cut. ``fewer``: of the documents, too."""
     varied = {path for factor in study.factors for path in factor.paths}
     found: dict[str, Any] = {
@@ -97,8 +95,10 @@ def _changes(
         if (study.driven and not study.operations) or study.queries:
             found |= {f"queries.{key}": value for key, value in _queries(study)}
         # What is attached holds its documents already.
-        if fewer and not any(system.attach for system in study.systems) and not any(
-            path.startswith("corpus.") for path in varied
+        if (
+            fewer
+            and not any(system.attach for system in study.systems)
+            and not any(path.startswith("corpus.") for path in varied)
         ):
             found |= {f"corpus.{key}": value for key, value in _corpus(study)}
             found |= _kept_back(study)

@@ -105,9 +105,12 @@ def unwritable(system: System, tables: Tables) -> str:
     engine: object = ENGINES.get(system.engine)
     if not isinstance(engine, TakesWrites):
         return ""
-    writers = [t for t in tables.get("roles", {}).values() if t["does"] == "write"]
-    cannot = engine.cannot_write(tables["system"]).items() if writers else ()
-    return next((reason for kind, reason in cannot for t in writers if t[kind]), "")
+    every = tables.get("roles", {}).values()
+    writers = [t for t in every if t["does"] == "write"]
+    cannot = engine.cannot_write(tables["system"]) if writers else {}
+    if any(t["does"] == "publish" and not roles.is_idle(t) for t in every) and "publish" in cannot:
+        return cannot["publish"]
+    return next((why for kind, why in cannot.items() for t in writers if t.get(kind)), "")
 
 
 def _nobody(system: System, tables: Tables, name: str) -> str:

@@ -162,7 +162,9 @@ def _hold_one(
     found = _numbers(row, ends.rule)
     if found is None:
         into.outside += 1
-        into.first = into.first or f"{where}: {row['total']:,} rows that cannot be read as those of before"
+        into.first = (
+            into.first or f"{where}: {row['total']:,} rows that cannot be read as those of before"
+        )
         return
     for key in _looked_at(found, ends):
         number, (low, high) = found.get(key, 0), _bounds(key, ends, changed)

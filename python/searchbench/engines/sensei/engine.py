@@ -134,8 +134,12 @@ class Sensei(Engine):
         return [Request((post("/searchbench/settle", (), b""),))]
 
     def cannot_write(self, params: Parameters) -> Mapping[str, str]:
-        """It can do all."""
-        return {}
+        """Documents of all kinds; but not settle at the same time."""
+        return {
+            "publish": "sensei loses documents that come in while its index in memory is written "
+            "to disk, and settling writes it: leave the publisher out; documents are seen within "
+            "`freshness_s`"
+        }
 
     def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
         """An event whose uid is there already replaces what has it, which keeps its number."""

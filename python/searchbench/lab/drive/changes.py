@@ -134,9 +134,7 @@ def lookup(word: str, text: str) -> Query:
     return Query(match=Terms(Mode.ANY, (word,), (text,)), limit=10)
 
 
-def _kinds(
-    table: Mapping[str, Any], wanted: int | None, spare: int, count: int
-) -> list[str]:
+def _kinds(table: Mapping[str, Any], wanted: int | None, spare: int, count: int) -> list[str]:
     """The kind of each request, spread evenly. As many as are wanted, or as there are documents."""
     if why := lacking(table, wanted, spare, count):
         raise LabError(why, "prepare")

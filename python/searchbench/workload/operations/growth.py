@@ -22,7 +22,9 @@ from searchbench.workload.operations.text import Placeholder, Repeated, Statemen
 Kind = Literal["counts", "rows", "number", "any"]
 
 # Whatever a quoted text says is no part of the statement; a quoted name is a name.
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|/\*.*?\*/|--[^\n]*", re.DOTALL)
+_QUOTED = re.compile(
+    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|/\*.*?\*/|--[^\n]*", re.DOTALL
+)
 _QUESTION = re.compile(r"\s*\(*\s*(SELECT|WITH|VALUES|TABLE)\b")
 _FALLS = re.compile(
     r"\b(?:HAVING|EXCEPT|INTERSECT|MINUS|NOT EXISTS|OVER ?\(|ALL ?\(|(?:LEFT|RIGHT|FULL) "
@@ -41,7 +43,7 @@ _COUNTING = ("count", "doc_count", "_grouphitscount", "numhits", "totalhits", "t
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """``strict``: all rows are returned, so one that is missing has gone. ``why``: it is ``any``."""
+    """``strict``: all rows are returned; one that is missing has gone. ``why``: it is ``any``."""
 
     kind: Kind
     strict: bool = True
