@@ -53,7 +53,7 @@ def over_time(found: Sequence[tuple[str, OverTime]], look: Look) -> Chart:
     width, height = times.width, times.height
     band = alt.Chart(data(shades)).mark_rect(opacity=0.25, color=SOFT)
     behind = band.encode(x.x("x:Q"), x2="end:Q", description="tip:N")
-    drawn = times
+    drawn: Chart = times
     if shades:
         drawn = alt.layer(behind, times).properties(width=width, height=height)
     good = [
