@@ -276,7 +276,7 @@ def test_the_fault_is_on_the_page_in_the_json_and_on_the_terminal(
     write_report(record, judged, record.path / "report")
     text = (record.path / "report" / "report.html").read_text()
     for wanted in ("What the fault did", "kill of the server", "Until normal", "Acknowledged",
-                   "good answers per second"):  # fmt: skip
+                   "good answers/s"):  # fmt: skip
         assert wanted in text
 
 

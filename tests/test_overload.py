@@ -166,7 +166,7 @@ def test_the_terminal_and_the_page_say_it_with_an_interval(
     for wanted in ("Until normal", "2 s, 750/s", "1.5 times the capacity", "not within 3 s"):
         assert wanted in text
     write_report(record, judged, record.path / "report")
-    assert "answered in time" in (record.path / "report" / "report.html").read_text()
+    assert "that were answered in time" in (record.path / "report" / "report.html").read_text()
 
 
 def test_the_judged_stage_is_the_one_before_and_is_not_spoilt_by_what_follows(

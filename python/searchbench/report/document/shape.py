@@ -52,15 +52,16 @@ def section(content: Content) -> Section | None:
     blocks += [Text(line(sentence(each))) for each in overloads]
     drawn = [(t.label, several[0]) for t, several in found]
     size = _TOGETHER if overloads else len(drawn)
-    below = "requests that were offered"
-    below += ", and those answered in time," if overloads else ""
+    below = "requests that were offered per second"
+    if overloads:
+        below = "requests a second that were answered in time, and dashed those that were offered"
     for at in range(0, len(drawn), size):
         some = drawn[at : at + size]
         blocks += figure(
             f"load-shape-{at // size + 1}" if at else "load-shape",
             "Response times and the offered load",
             "Of one trial of each treatment: solid 95 %, dashed half of the requests that were "
-            f"due at that time. Below: the {below} per second.",
+            f"due at that time. Below: the {below}.",
             partial(figures.over_time, some),
         )
     if overloads:
