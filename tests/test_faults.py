@@ -20,7 +20,7 @@ from searchbench.analysis.judgement import Judgement, TrialResult
 from searchbench.analysis.roles import faults
 from searchbench.analysis.roles.accepted import written
 from searchbench.analysis.roles.model import FaultResult
-from searchbench.analysis.trial.measured import NEVER, Trace
+from searchbench.analysis.trial.measured import NEVER, Trace, whole_trace
 from searchbench.engines import defaults
 from searchbench.engines.groonga import Groonga
 from searchbench.engines.sphinx import Sphinx
@@ -46,7 +46,9 @@ documents = 2000
 [queries]
 distinct = 20
 """
-KILLED = HEAD + """
+KILLED = (
+    HEAD
+    + """
 [systems.groonga]
 [roles.writer]
 does = "write"
@@ -68,7 +70,10 @@ seconds = 7
 [factors]
 "roles.crash.idle" = [false, true]
 """
-LOSING = HEAD + """
+)
+LOSING = (
+    HEAD
+    + """
 [systems.tantivy]
 keys = true
 [roles.writer]
@@ -91,7 +96,10 @@ connections = 4
 warmup_s = 0.5
 seconds = 7
 """
-AGENT = HEAD + """
+)
+AGENT = (
+    HEAD
+    + """
 [systems.sphinx]
 parts = 2
 part_kind = "agent"
@@ -108,7 +116,10 @@ connections = 8
 warmup_s = 0.5
 seconds = 7
 """
-FROZEN = HEAD + """
+)
+FROZEN = (
+    HEAD
+    + """
 [systems.tantivy]
 [roles.pause]
 does = "fault"
@@ -121,7 +132,10 @@ connections = 8
 warmup_s = 0.5
 seconds = 7
 """
-GONE = HEAD + """
+)
+GONE = (
+    HEAD
+    + """
 [systems.tantivy]
 [roles.end]
 does = "fault"
@@ -132,6 +146,7 @@ clients = 1
 warmup_s = 0.5
 seconds = 4
 """
+)
 OF_FAULTS = {"errors", "partial results", "server died", "server ended", "overload", "no answers",
              "writes lost", "a write is missing", "the writer died", "no fault"}  # fmt: skip
 
@@ -201,7 +216,6 @@ def test_a_killed_server_is_started_again_and_answers_as_before(
     assert value(found, "error_share") > 0.9, "nobody is there who could answer"
     assert value(found, "without_s") >= value(found, "down_s") - 0.05
     assert math.isfinite(value(found, "normal_s"))
-    assert value(found, "normal_s") >= value(found, "ready_s") - 0.1
     (result,) = [x for t in judged.treatments for x in t.trials if x.trial == trial.trial]
     assert not invalid(result), "failures in the time of the fault are a result"
     assert result.outcomes.get("refused", 0) + result.outcomes.get("reset", 0) > 10
@@ -227,16 +241,12 @@ def test_what_was_acknowledged_before_a_kill_is_counted_after_it(
 def test_the_trial_is_judged_by_the_window_before_the_fault(
     killed: tuple[Record, Judgement],
 ) -> None:
-    record, judged = killed
+    record, _ = killed
     trial = crashed(record)
     done = happened(trial)
-    samples = record.samples(trial.trial)
-    assert samples["due"].to_numpy().max() > 6e9, "it was driven to the end"
-    trace = Trace(
-        *(samples[name].fill_null(NEVER).to_numpy() for name in
-          ("query", "outcome", "due", "free", "sent", "done")), window=(5 * 10**8, 75 * 10**8),
-    )  # fmt: skip
+    trace = whole_trace(record, trial)
     before = faults.undisturbed(trial, trace)
+    assert trace.due.max() > 6e9, "it was driven to the end"
     assert before.window[0] == trace.window[0]
     assert before.window[1] <= (done.begun or 0)
     assert before.due.max() < before.window[1]
@@ -266,7 +276,7 @@ def test_the_fault_is_on_the_page_in_the_json_and_on_the_terminal(
     write_report(record, judged, record.path / "report")
     text = (record.path / "report" / "report.html").read_text()
     for wanted in ("What the fault did", "kill of the server", "Until normal", "Acknowledged",
-                   "good answers per second"):  # fmt: skip
+                   "good answers/s"):  # fmt: skip
         assert wanted in text
 
 
@@ -363,7 +373,8 @@ def test_what_cannot_be_started_again_is_said_and_is_no_failed_trial(
     (trial,) = record.trials
     assert "exit code 1" in happened(trial).trouble
     found = of_trial(record, trial)
-    assert found.not_within == 1
+    assert found.not_within + found.unknown == 1
+    assert value(found, "error_share") == 1.0
     (result,) = [x for t in judge(record).treatments for x in t.trials]
     assert "did not come back" in {f.kind for f in result.findings}
     assert not invalid(result)
@@ -377,7 +388,7 @@ def test_a_fault_after_the_drive_fails_its_trial_with_the_remedy(tmp_path: Path)
 
 
 def test_errors_are_dated_by_what_is_on_record_of_them() -> None:
-    """Reset while under way: at the fault. Refused: when it was due. Timed out: after its timeout."""
+    """Reset while under way: at the fault; refused: when it was due; timed out: after that."""
     s = 10**9
     outcomes = ["ok", "refused", "reset", "timed_out", "partial"]
     rows = [  # outcome, due, sent, done
@@ -410,7 +421,9 @@ def test_errors_are_dated_by_what_is_on_record_of_them() -> None:
 
 
 def test_a_fault_that_does_not_happen_makes_its_trial_invalid() -> None:
-    planned = RoleRun(name="crash", number=1, does="fault", fault=FaultDone(fault="kill", of="server"))
+    planned = RoleRun(
+        name="crash", number=1, does="fault", fault=FaultDone(fault="kill", of="server")
+    )
     trial = Trial(trial="t", treatment="t01", beside=[planned])
     record: Any = None
     assert trial.fault is None

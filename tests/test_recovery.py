@@ -39,7 +39,9 @@ def open_trace(seconds: float, down: tuple[float, float], drained: float) -> Tra
 
 def closed_trace(before: float, after: float, down: tuple[float, float], seconds: float) -> Trace:
     """So many answers a second before and after a time without any, each in 2 ms."""
-    due = np.concatenate((np.arange(0, down[0], 1 / before), np.arange(down[1], seconds, 1 / after)))
+    due = np.concatenate(
+        (np.arange(0, down[0], 1 / before), np.arange(down[1], seconds, 1 / after))
+    )
     at = np.round(due * S).astype(np.int64)
     zeros = np.zeros(len(due), np.uint32)
     done = at + 2_000_000

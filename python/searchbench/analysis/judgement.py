@@ -96,15 +96,15 @@ class StageSeen:
 class OverloadSeen:
     """Stages at a greater rate between two at the same one, in one trial. Rates are per second.
 
-    ``before``, ``after``: the numbers of these two stages, from 1. ``most_per_s``: the greatest rate
-    in between, ``times``: of the capacity, None where that is not given. ``answered_per_s``: good
-    answers that came in this time; ``in_time_per_s``: of the requests due in it those answered well
-    within ``limit_s`` (that of ``promise``, or twice the p99 before). ``failed``: the share of the
-    requests due in it that were not answered well. ``normal_s``: from its end until answers were as
-    before, infinite where they were not in the ``looked_s`` of the stage after it, None where that
-    is not known, for the reason ``why``; ``bounds``: what normal is; ``resolution_s``: how closely
-    it is known; ``later``: the share of the time from then on in which answers were not normal.
-    ``lag_p99_s``: how late the generator was itself, in the overload and after it.
+    ``before``, ``after``: the numbers of these two stages, from 1. ``most_per_s``: the greatest
+    rate in between, ``times``: of the capacity, None where that is not given. ``answered_per_s``:
+    good answers that came in this time; ``in_time_per_s``: of the requests due in it those answered
+    well within ``limit_s`` (that of ``promise``, or twice the p99 before). ``failed``: the share of
+    the requests due in it that were not answered well. ``normal_s``: from its end until answers
+    were as before, infinite where they were not in the ``looked_s`` of the stage after it, None
+    where that is not known, for the reason ``why``; ``bounds``: what normal is; ``resolution_s``:
+    how closely it is known; ``later``: the share of the time from then on in which answers were not
+    normal. ``lag_p99_s``: how late the generator was itself, in the overload and after it.
     """
 
     before: int
@@ -151,11 +151,11 @@ class OverloadResult:
 
     ``number``: of this treatment's overloads, from 1. ``figures``, with intervals over the trials:
     ``offered_per_s``, ``answered_per_s``, ``in_time_per_s``, ``in_time_share`` (of what was
-    offered), ``failed``, ``normal_s`` (infinite: in at least one trial, or in the middle one, answers
-    were not as before within the stage after it), ``later``; as of ``OverloadSeen``, of which
-    ``first`` is that of the first trial. ``not_within``: in so many trials they were not;
-    ``unknown``: in so many that is not known. ``late``: the generator itself was late by so much of
-    the limit, at p99, in the worst trial.
+    offered), ``failed``, ``normal_s`` (where answers of a trial were not as before within the stage
+    after it, its upper end is infinite; where those of the middle trial were not, all of it),
+    ``later``; as of ``OverloadSeen``, of which ``first`` is that of the first trial.
+    ``not_within``: in so many trials they were not; ``unknown``: in so many that is not known.
+    ``late``: the generator itself was late by so much of the limit, at p99, in the worst trial.
     """
 
     treatment: str

@@ -1,4 +1,4 @@
-"""The overloads of every treatment, over its trials: goodput, and how long until answers are normal."""
+"""The overloads of every treatment, over its trials: goodput, and how long until all is normal."""
 
 from __future__ import annotations
 

@@ -473,8 +473,8 @@ placeholders.
 `[queries]` and `[load]` are the readers. A `[roles.NAME]` is another client of the same trial, with
 a load, a thread and connections of its own. It writes documents, publishes what was written, or has
 a job of the engine done. A fault is one too: at its time a process of the system is killed, stopped
-or frozen, and brought back. Any of its keys may be a factor. A role that is `idle`, or whose rate is
-0, does nothing; that is what the others are compared with:
+or frozen, and brought back. Any of its keys may be a factor. A role that is `idle`, or whose rate
+is 0, does nothing; that is what the others are compared with:
 
 ```toml
 [roles.writer]

@@ -120,8 +120,8 @@ _OF_KIND: Mapping[str, tuple[str, ...]] = {
 _LOOPS = {"closed": "a closed loop", "open": "an open loop", "replay": "a replay"}
 # What a search chooses itself, trial by trial.
 _OF_SEARCH = (
-    "rate_per_s", "stages", "judged_stage", "capacity_per_s", "seconds", "warmup_s", "warmup_limit_s", "requests",
-    "warmup_requests", "clients", "think_s", "times", "speed",
+    "rate_per_s", "stages", "judged_stage", "capacity_per_s", "seconds", "warmup_s",
+    "warmup_limit_s", "requests", "warmup_requests", "clients", "think_s", "times", "speed",
 )  # fmt: skip
 # Keys that say nothing without another one, each with what is then said.
 _GOES_WITH: Mapping[str, Mapping[str, str]] = {

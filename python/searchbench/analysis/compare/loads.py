@@ -16,8 +16,7 @@ USUAL = defaults(SPEC_KEYS)
 _OF_ALL = ("kind", "order", "timeout_s", "idle")
 _OF_KIND = {
     "closed": ("clients", "think_s"),
-    "open": ("rate_per_s", "arrivals", "stages", "judged_stage", "capacity_per_s",
-             "connections"),
+    "open": ("rate_per_s", "arrivals", "stages", "judged_stage", "capacity_per_s", "connections"),
     "replay": ("speed", "connections"),
 }
 

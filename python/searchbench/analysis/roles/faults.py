@@ -71,8 +71,8 @@ def findings(record: Record, trial: Trial) -> Iterator[Finding]:
     if fault.trouble:
         yield Finding(
             "did not come back", "warning", trial.trial, fault.trouble,
-            f"The {_whose(fault)} was {WHAT[fault.fault]}, and the service did not serve again once "
-            "it had been started again. What it had then was not counted.",
+            f"The {_whose(fault)} was {WHAT[fault.fault]}, and the service did not serve again "
+            "once it had been started again. What it had then was not counted.",
             "Look at the log beside this trial's samples.",
         )  # fmt: skip
     same, compared = _answers(record, trial)
@@ -97,9 +97,7 @@ class _Seen:
     back: bool
 
 
-def results(
-    record: Record, t: TreatmentResult, valid: Sequence[Trial]
-) -> Iterator[FaultResult]:
+def results(record: Record, t: TreatmentResult, valid: Sequence[Trial]) -> Iterator[FaultResult]:
     """The fault of a treatment, if it has one; over its valid trials in which it happened."""
     trials = [trial for trial in valid if trial.fault is not None]
     if not trials:
@@ -281,7 +279,8 @@ def _errors_ns(trial: Trial, trace: Trace, wrong: NDArray[np.bool_], begun: int)
     usual = (trace.done - trace.due)[~wrong & (trace.done < begun)].max(initial=0)
     hit = ~known & ~late & (at < begun) & (at >= begun - usual)
     at = np.where(hit, begun, at)
-    return at[wrong & (at >= begun) & (trace.outcome != _code(trial, "unfinished"))]
+    found: Ints = at[wrong & (at >= begun) & (trace.outcome != _code(trial, "unfinished"))]
+    return found
 
 
 def _without_s(good_done: Ints, begun: int, end: int) -> float:
@@ -292,7 +291,7 @@ def _without_s(good_done: Ints, begun: int, end: int) -> float:
 
 def _durable(record: Record, trials: Sequence[Trial]) -> Durable | None:
     """Over all trials; None where nobody wrote, or nothing could be counted."""
-    sums = {key: 0 for key in Durable.__dataclass_fields__}
+    sums = dict.fromkeys(Durable.__dataclass_fields__, 0)
     looked = False
     for trial in trials:
         run, fault = _writer(trial), trial.fault
@@ -319,14 +318,14 @@ def _writer(trial: Trial) -> RoleRun | None:
 
 
 def _answers(record: Record, trial: Trial) -> tuple[int, int]:
-    """Of how many queries, asked alone before and after, the answer is the same; and of how many."""
+    """Of how many queries, asked alone before and after, the answer is the same; of how many."""
     if _writer(trial) is not None:
         return 0, 0
-    before, after = ({}, {})
-    of: Mapping[str, dict[int, object]] = {"captured": before, "after": after}
+    of: dict[str, dict[int, object]] = {"captured": {}, "after": {}}
     for row in record.replies(trial.trial).to_pylist():
         if row["phase"] in of:
             of[row["phase"]][row["query"]] = (row["total"], row["ids"], row["error"] is None)
+    before, after = of["captured"], of["after"]
     both = before.keys() & after.keys()
     return sum(before[query] == after[query] for query in both), len(both)
 

@@ -85,7 +85,7 @@ class Durable:
     """What of acknowledged writes a fault took, over the trials of a treatment.
 
     ``acknowledged``: documents of writes that were acknowledged before the fault; ``lost``: so many
-    that were acknowledged at any time are not there afterwards, by the engine's own count, at least;
+    that were acknowledged at any time are not there afterwards, by the engine's own count;
     ``unapplied``: deletes that were acknowledged and undone, likewise. ``unknown``: documents of
     requests that nobody knows whether they were taken. ``asked``: written documents that were asked
     for; ``missing``: of these, not found. ``counted``: in so many trials the engine counted.
@@ -104,20 +104,21 @@ class Durable:
 class FaultResult:
     """A fault of one treatment, over its valid trials that are no controls.
 
-    ``figures``, in seconds with intervals over the trials: ``first_error_s`` (from the signal to the
-    first request that was not answered well and whole), ``without_s`` (the longest time from the signal on
-    without a good answer), ``down_s`` (from the signal until it was started again, or went on),
-    ``ready_s`` (from then until the service answered as after a start), ``normal_s`` (from then
-    until answers were normal; from the signal, where it was not started again in the window;
-    infinite: not within the window); and the shares of the requests due while it was down that
-    failed (``error_share``) or were answered in part (``partial_share``), and ``later``: the share
-    of the time after ``normal_s`` in which answers were not normal. ``requests``: how many were due
-    while it was down. ``resolution_s``: how closely the normal is known; ``looked_s``: for how long
-    it was looked for at most, in the trial where that was least; ``bounds``: what normal is, in the
-    first trial. ``not_within``: in so many trials answers were not normal again; ``unknown``: in so
-    many that is not known, for the reason ``why``. ``back``: it was started again in the window.
-    ``trouble``: why it did not come back, if in any trial it did not. ``otherwise``: queries whose
-    answers afterwards were not those of before, of ``compared``, where nobody wrote.
+    ``figures``, in seconds with intervals over the trials: ``first_error_s`` (from the signal to
+    the first request that was not answered well and whole), ``without_s`` (the longest time from
+    the signal on without a good answer), ``down_s`` (from the signal until it was started again, or
+    went on), ``ready_s`` (from then until the service answered as after a start), ``normal_s``
+    (from then until answers were normal; from the signal, where it was not started again in the
+    window; infinite: not within the window); and the shares of the requests due while it was down
+    that failed (``error_share``) or were answered in part (``partial_share``), and ``later``: the
+    share of the time after ``normal_s`` in which answers were not normal. ``requests``: how many
+    were due while it was down. ``resolution_s``: how closely the normal is known; ``looked_s``: for
+    how long it was looked for at most, in the trial where that was least; ``bounds``: what normal
+    is, in the first trial. ``not_within``: in so many trials answers were not normal again;
+    ``unknown``: in so many that is not known, for the reason ``why``. ``back``: it was started
+    again in the window. ``trouble``: why it did not come back, if in any trial it did not.
+    ``otherwise``: queries whose answers afterwards were not those of before, of ``compared``, where
+    nobody wrote.
     """
 
     role: str

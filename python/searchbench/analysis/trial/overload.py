@@ -24,9 +24,7 @@ def of_trial(
 ) -> tuple[OverloadSeen, ...]:
     """Each overload of the shape, in order; empty where it has none."""
     text, promise = _of_times(promises)
-    return tuple(
-        _seen(shape, peak, trace, capacity_per_s, text, promise) for peak in shape.peaks
-    )
+    return tuple(_seen(shape, peak, trace, capacity_per_s, text, promise) for peak in shape.peaks)
 
 
 def in_time(trace: Trace, limit_s: float, edges_s: NDArray[np.float64]) -> Curve:

@@ -1,7 +1,7 @@
 """Normal, and how long until it: bounds from a time before a disturbance, looked for after it.
 
-Normal is defined by what was before: over a span of time nearly all requests are answered well, as a
-whole, and within a limit; in a closed loop they are also nearly as many. The limit is that of a
+Normal is defined by what was before: over a span of time nearly all requests are answered well, as
+a whole, and within a limit; in a closed loop they are also nearly as many. The limit is that of a
 promise, or twice the p99 of before. Answers are normal again from the first request on with which
 such a span begins. The span holds so many requests that chance alone seldom makes it look abnormal,
 and it is moved in small steps, which are the resolution.
@@ -77,9 +77,7 @@ class Answers:
         first, last = (np.searchsorted(self.due, each) for each in (at_ns, end_ns))
         n, bad = last - first, self._bad[last] - self._bad[first]
         found: NDArray[np.bool_] = (
-            (n > 0)
-            & (bad <= normal.allowed * n)
-            & (n - bad >= normal.good_per_s * normal.span_s)
+            (n > 0) & (bad <= normal.allowed * n) & (n - bad >= normal.good_per_s * normal.span_s)
         )
         return found
 
@@ -104,7 +102,9 @@ def normal_before(
     well = there & (trace.outcome == 0) & (trace.done != NEVER)
     n, least = int(np.count_nonzero(well)), minimum_samples(0.99)
     if n < least:
-        return f"{n:,} answers before it are too few to know what is normal; {least:,} are the least"
+        return (
+            f"{n:,} answers before it are too few to know what is normal; {least:,} are the least"
+        )
     limit_s, allowed = 0.0, ALLOWED
     if promise is not None and promise.limit_ns is not None:
         limit_s, allowed = promise.limit_ns / 1e9, promise.allowed

@@ -1,4 +1,4 @@
-"""A fault of a system at a time of its drive: a process of it is killed, stopped or frozen, and back.
+"""A fault of a system at a time of its drive: a process is killed, stopped or frozen, and back.
 
 It is a role: what it does goes by the readers' clock, on a thread of its own. What came of it is in
 the readers' samples; here only the instants are kept. Whoever comes after the drive (who publishes
@@ -44,14 +44,10 @@ def prepare(session: Session, part: Part, begin_ns: int, stop_ns: int) -> None:
     for_s = keys.get("for_s")
     # Where nobody brings it back in the drive, it comes back for those who count.
     again_ns = stop_ns if for_s is None else begun_ns + round(float(for_s) * 1e9)
-    part.side.act = lambda start_unix_ns: _happen(
-        session, part, start_unix_ns, begun_ns, again_ns
-    )
+    part.side.act = lambda start_unix_ns: _happen(session, part, start_unix_ns, begun_ns, again_ns)
 
 
-def _happen(
-    session: Session, part: Part, start_unix_ns: int, begun_ns: int, again_ns: int
-) -> None:
+def _happen(session: Session, part: Part, start_unix_ns: int, begun_ns: int, again_ns: int) -> None:
     """All of it, from the signal until the service answers again."""
     running, done = session.there(), part.run.fault
     assert isinstance(running, Deployment)
@@ -115,7 +111,9 @@ def _end(
     give_up = time.monotonic() + _ENDS_S
     while not running.ended(name) or any(map(_lives, family)):
         if time.monotonic() > give_up:
-            raise LabError(f"process {family[0].pid} of {running.engine.name} does not end", "drive")
+            raise LabError(
+                f"process {family[0].pid} of {running.engine.name} does not end", "drive"
+            )
         time.sleep(_LOOK_S)
 
 

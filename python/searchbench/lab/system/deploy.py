@@ -166,7 +166,7 @@ class Deployment(Running):
         self.processes = [fresh if p.pid == was.pid else p for p in self.processes]
 
     def wait_until_ready(self, pause_s: float = _PAUSE_S) -> None:
-        """Wait until it serves, asking every ``pause_s`` at most; LabError as when it is entered."""
+        """Wait until it serves, asking every ``pause_s`` at most; LabError as in ``__enter__``."""
         self._strange = 0
         self._wait_until_ready(pause_s)
 

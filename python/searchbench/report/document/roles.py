@@ -38,9 +38,9 @@ _KINDS = {
 }
 
 _FAULTS = (
-    "A fault is no reason not to believe a trial: the audit is of the window before it. Answers are "
-    "normal again from the first request on with which a span of time begins that is like those "
-    "before the fault."
+    "A fault is no reason not to believe a trial: the audit is of the window before it. Answers "
+    "are normal again from the first request on with which a span of time begins that is like "
+    "those before the fault."
 )
 _DRAWN = 6  # treatments that are drawn beside their idle one
 

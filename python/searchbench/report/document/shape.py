@@ -31,10 +31,10 @@ _HOW = (
     "spike, is no steady state. A request counts for the stage in which it was due."
 )
 _OVERLOAD = (
-    "An overload is a time with a greater rate between two stages at the same one. Answers are normal "
-    "again from the first request on, of those due after it, with which a span of time begins that "
-    "is like those before it. What the pool of connections does not hold waits in the generator, and "
-    "its response time counts from when it was due."
+    "An overload is a time with a greater rate between two stages at the same one. Answers are "
+    "normal again from the first request on, of those due after it, with which a span of time "
+    "begins that is like those before it. What the pool of connections does not hold waits in the "
+    "generator, and its response time counts from when it was due."
 )
 _TOGETHER = 3  # treatments in one figure: two lines each are as many as one picture holds
 
@@ -54,15 +54,16 @@ def section(content: Content) -> Section | None:
     blocks += [Text(line(sentence(each))) for each in overloads]
     drawn = [(t.label, several[0]) for t, several in found]
     size = _TOGETHER if overloads else len(drawn)
-    below = "requests that were offered"
-    below += ", and those answered in time," if overloads else ""
+    below = "requests that were offered per second"
+    if overloads:
+        below = "requests a second that were answered in time, and dashed those that were offered"
     for at in range(0, len(drawn), size):
         some = drawn[at : at + size]
         blocks += figure(
             f"load-shape-{at // size + 1}" if at else "load-shape",
             "Response times and the offered load",
             "Of one trial of each treatment: solid 95 %, dashed half of the requests that were "
-            f"due at that time. Below: the {below} per second.",
+            f"due at that time. Below: the {below}.",
             partial(figures.over_time, some),
         )
     if overloads:
@@ -72,9 +73,9 @@ def section(content: Content) -> Section | None:
             for each in overloads if each.first.bounds
         ]  # fmt: skip
         blocks += [
-            Text(f"The load generator itself was late in the overload of {line(each.label)}, at p99 "
-                 f"by {numbers.percent(each.late)} of what counts as in time: some of these answers "
-                 "may have been late by its doing. Give it a core of its own.")
+            Text(f"The load generator itself was late in the overload of {line(each.label)}, at "
+                 f"p99 by {numbers.percent(each.late)} of what counts as in time: some of these "
+                 "answers may have been late by its doing. Give it a core of its own.")
             for each in overloads if each.late > LATE
         ]  # fmt: skip
     blocks.append(
@@ -139,7 +140,7 @@ def _overloads(found: Sequence[OverloadResult]) -> Table:
     return table(
         found,
         text("Treatment", lambda r: named(r.label), 2),
-        text("Overload", lambda r: _greatest(r)),
+        text("Overload", _greatest),
         number("Offered", lambda r: of_estimate(r.figures.get("offered_per_s"))),
         number("Answered", lambda r: of_estimate(r.figures.get("answered_per_s"))),
         number("In time", lambda r: of_estimate(r.figures.get("in_time_per_s"))),
@@ -151,7 +152,9 @@ def _overloads(found: Sequence[OverloadResult]) -> Table:
 def _greatest(found: OverloadResult) -> Cell:
     first = found.first
     of = f"{numbers.digits(first.times)} times the capacity" if first.times is not None else ""
-    return Cell(f"{numbers.digits(first.seconds)} s, {numbers.digits(first.most_per_s)}/s", below=of)
+    return Cell(
+        f"{numbers.digits(first.seconds)} s, {numbers.digits(first.most_per_s)}/s", below=of
+    )
 
 
 def _until_normal(found: OverloadResult) -> Cell:

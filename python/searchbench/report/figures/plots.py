@@ -145,6 +145,27 @@ def _together(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: bo
     return alt.layer(*layers).properties(width=width, height=look.height)
 
 
+def under(above: Chart, lines: Sequence[Line], x: Axis, y: Axis, height: int) -> Chart:
+    """A chart with a low one under it, so that a second stands below the same second.
+
+    The low one has the colours of the one above, and no names of its own.
+    """
+    short = [str(at) for at in range(len(lines))]
+    own, stroke = (
+        alt.Scale(domain=short, range=chosen)
+        for chosen in (
+            [SERIES[each.colour % len(SERIES)] for each in lines],
+            [[5, 4] if each.dashed else [1, 0] for each in lines],
+        )
+    )
+    colour = {"color": alt.Color("name:N", scale=own, sort=None, legend=None)}
+    dashes = {"strokeDash": alt.StrokeDash("name:N", scale=stroke, sort=None, legend=None)}
+    base = alt.Chart(data(_rows(lines, short)))
+    layers = _line(base, lines, x, y, colour, colour | dashes, points=False, few=True)
+    low = alt.layer(*layers).properties(width=above.width, height=height)
+    return alt.vconcat(above, low).resolve_scale(color="independent", strokeDash="independent")
+
+
 def _panels(lines: Sequence[Line], x: Axis, y: Axis, look: Look, *, points: bool) -> Chart:
     """A panel for each line, on the same scales; the others stand behind it in grey."""
     columns, width, short = room_for_panels([each.name for each in lines], look)

@@ -21,6 +21,7 @@ from searchbench.report.figures.plots import (
     six,
     time_axis,
     two_lines,
+    under,
     whiskered,
 )
 from searchbench.report.tables import numbers
@@ -53,7 +54,7 @@ def over_time(found: Sequence[tuple[str, OverTime]], look: Look) -> Chart:
     width, height = times.width, times.height
     band = alt.Chart(data(shades)).mark_rect(opacity=0.25, color=SOFT)
     behind = band.encode(x.x("x:Q"), x2="end:Q", description="tip:N")
-    drawn = times
+    drawn: Chart = times
     if shades:
         drawn = alt.layer(behind, times).properties(width=width, height=height)
     good = [
@@ -65,8 +66,7 @@ def over_time(found: Sequence[tuple[str, OverTime]], look: Look) -> Chart:
     if not good:
         return drawn
     top = max(n for each in good for n in each.curve.y)
-    below = draw(good, x, Axis("good answers per second", (0, max(1.0, top * 1.1))), look)
-    return alt.vconcat(drawn, below.properties(width=width, height=_BELOW))
+    return under(drawn, good, x, Axis("good answers/s", (0, max(1.0, top * 1.1))), _BELOW)
 
 
 def visible(results: Sequence[RoleResult], look: Look) -> Chart:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from searchbench.analysis.judgement import Shaped
+from searchbench.analysis.judgement import Curve, Shaped
 from searchbench.report.document.text import line
 from searchbench.report.figures.look import Look
-from searchbench.report.figures.plots import Axis, Chart, Line, draw, time_axis, two_lines
+from searchbench.report.figures.plots import Axis, Chart, Line, draw, time_axis, two_lines, under
 from searchbench.report.tables import numbers
 
 _OFFERED_HEIGHT = 70
@@ -29,23 +29,26 @@ def over_time(found: Sequence[tuple[str, Shaped]], look: Look) -> Chart:
     times = draw(lines, x, time_axis([y for each in lines for y in each.curve.y], "response"), look)
     if not isinstance(times, alt.LayerChart):
         return times  # a panel for each, with no room below
-    loads = list(dict.fromkeys((s.offered.x, s.offered.y) for _, s in found))
-    shown = [next(s.offered for _, s in found if (s.offered.x, s.offered.y) == at) for at in loads]
-    top = max(y for curve in shown for y in curve.y)
+    kept = any(shaped.in_time is not None for _, shaped in found)
+    offered = [(colour, shaped.offered) for colour, (_, shaped) in enumerate(found)]
+    if not kept:  # in no treatment's colour, as several have it
+        loads = dict.fromkeys((each.x, each.y) for _, each in offered)
+        known = {(each.x, each.y): each for _, each in offered}
+        offered = [(len(found), known[at]) for at in loads]
     below = [
-        Line(curve, "offered", len(found), tuple(f"{numbers.digits(y)}/s" for y in curve.y))
-        for curve in shown
-    ]
-    kept = [
-        Line(
-            shaped.in_time, f"{line(label)}, in time", colour,
-            tuple(f"{numbers.digits(x)} s: {numbers.digits(y)}/s in time"
-                  for x, y in zip(shaped.in_time.x, shaped.in_time.y, strict=True)),
-        )
+        Line(curve, "offered", colour, _tips(curve, "offered"), dashed=kept)
+        for colour, curve in offered
+    ] + [
+        Line(shaped.in_time, "in time", colour, _tips(shaped.in_time, f"{line(label)}, in time"))
         for colour, (label, shaped) in enumerate(found) if shaped.in_time is not None
     ]  # fmt: skip
-    top = max([top, *(y for each in kept for y in each.curve.y)])
-    said = "offered, and answered in time, per second" if kept else "offered per second"
-    offered = draw([*below, *kept], x, Axis(said, (0, top * 1.1)), look)
-    # Under the times, so that a second stands below the same second.
-    return alt.vconcat(times, offered.properties(width=times.width, height=_OFFERED_HEIGHT))
+    top = max(y for each in below for y in each.curve.y)
+    said = "in time per second" if kept else "offered per second"
+    return under(times, below, x, Axis(said, (0, top * 1.1)), _OFFERED_HEIGHT)
+
+
+def _tips(curve: Curve, name: str) -> tuple[str, ...]:
+    return tuple(
+        f"{numbers.digits(x)} s: {numbers.digits(y)}/s {name}"
+        for x, y in zip(curve.x, curve.y, strict=True)
+    )
