@@ -9,6 +9,7 @@ between was one of its time: ``meanwhile``.)
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
