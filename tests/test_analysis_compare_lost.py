@@ -67,6 +67,21 @@ def test_a_loss_on_queries_that_are_answered_otherwise_is_a_loss(tmp_path: Path)
     assert compare(first[0].path, later[0].path, as_json=True) == 1
 
 
+@pytest.mark.parametrize(("median_s", "status"), [(0.008, 1), (0.002, 2), (0.004, 2)])
+def test_where_nothing_is_answered_alike_a_loss_stands_and_a_gain_is_not_known(
+    tmp_path: Path, median_s: float, status: int
+) -> None:
+    first = written(tmp_path / "a", 10)
+    after = written(tmp_path / "b", 20, answer=half, server=by_query(median_s, {}))
+    found = compare_records(first, after)
+    rate = line(found, "throughput")
+    assert rate.verdict == ("differs" if status == 1 else "not comparable")
+    assert found.beyond_threshold is (status == 1)
+    assert "on no query do both return the same totals" in rate.reason
+    assert "totals differ on 40" in found.decision
+    assert compare(first.path, after.path, as_json=True) == status
+
+
 def test_a_gain_by_other_answers_wins_nothing(tmp_path: Path) -> None:
     after = written(tmp_path / "b", 20, answer=other_total, server=odd(0.1))
     found = compare_records(written(tmp_path / "a", 10), after)
@@ -107,7 +122,9 @@ class Flaky(Study):
 
     bad: tuple[int, ...] = ()
 
-    def _write_trial(self, writer: Any, planned: Any, position: int, t: Treatment, *rest: Any) -> Any:
+    def _write_trial(
+        self, writer: Any, planned: Any, position: int, t: Treatment, *rest: Any
+    ) -> Any:
         if planned.block in self.bad:
             t = dataclasses.replace(t, answer=half)
         return super()._write_trial(writer, planned, position, t, *rest)

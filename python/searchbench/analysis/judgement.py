@@ -843,8 +843,8 @@ class RecordComparison:
     or which queries b no longer answers. ``not_known``: by label, why nothing can be told of what
     both were to measure, such as trials that the load generator or the machine spoilt.
     ``regressed``: as ``beyond_threshold``, without "differs"; None where there is none, and how
-    much runs of both sides differ is not known of every line. ``header`` and ``lines`` are a short table for a
-    terminal.
+    much runs of both sides differ is not known of every line, or something is ``not_known``.
+    ``header`` and ``lines`` are a short table for a terminal.
     ``agreement``: by label, how far the two return the same, where both were asked the same.
     ``differences``: what else they do not have in common. ``would_change``: what would change the
     answer, the most effective first.

@@ -125,7 +125,9 @@ def findings(agreed: Mapping[str, Agreement], trials: bool) -> Iterator[Finding]
     over_all = "The ratios are over all requests, these too."
     for label, one in ((label, with_failed(one)) for label, one in agreed.items()):
         if one.differing:
-            rest = "The ratios are over the rest, but where a loss over everything asked is greater."
+            rest = (
+                "The ratios are over the rest, but where a loss over everything asked is greater."
+            )
             yield Finding(
                 "answers changed",
                 "warning",

@@ -213,7 +213,7 @@ def _of_unknown(not_known: Mapping[str, str]) -> str:
         return ""
     named = "; ".join(f"{label} ({why})" for label, why in [*not_known.items()][:_SHOWN])
     more = f"; and {len(not_known) - _SHOWN} more" if len(not_known) > _SHOWN else ""
-    return f"Cannot tell whether these became slower: {named}{more}. Run them again."
+    return f"Cannot tell whether these became slower: {named}{more}."
 
 
 def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:

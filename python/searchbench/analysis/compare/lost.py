@@ -15,7 +15,7 @@ from searchbench.analysis.judgement import RecordLine, TrialResult
 from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
 from searchbench.analysis.trial.served import UNSERVED
-from searchbench.analysis.words import plural
+from searchbench.analysis.words import of_job, plural
 
 ABSENT = "the second does not have it"
 SPOILT = "by the load generator or the machine, which says nothing of the system"
@@ -95,6 +95,9 @@ def of(
         own = [line for line in lines if before[0].key_of(line) == key or line.label == label]
         if a.valid and own and not any(line.ratio for line in own):
             not_known.setdefault(label, own[0].reason)
+        apart = next((line for line in own if _apart(line)), None)
+        if apart is not None:
+            not_known.setdefault(label, apart.answers_doubt)
         seems = next((line for line in own if _seems_lost(line, threshold)), None)
         if seems is not None and seems.ratio is not None:
             worse = f"{100 * (1 - seems.ratio.value):.1f} % worse by {_words(seems.metric)}"
@@ -112,6 +115,11 @@ def _seems_lost(line: RecordLine, threshold: float) -> bool:
     )  # fmt: skip
 
 
+def _apart(line: RecordLine) -> bool:
+    """Whether both answer nothing alike, and no loss is resolved all the same."""
+    return bool(line.verdict == "not resolved" and line.answers_doubt and not of_job(line.metric))
+
+
 def _words(metric: str) -> str:
     return metric.replace("_", " ")
 
@@ -126,7 +134,7 @@ def seen(runs: Sequence[Run], key: Key) -> Seen:
             continue
         bad = [t for t in own if t.status != "valid"]
         by_system = [t for t in bad if _by_system(t)]
-        if len(own) > len(bad) >= 0:
+        if len(own) > len(bad):
             found.valid += 1
         elif by_system:
             found.failed.append(_why(by_system))
@@ -157,7 +165,10 @@ def _of_runs(b: Seen) -> str:
 
 def _spoilt(side: Seen, which: str) -> str:
     runs = "" if side.runs == 1 else f" of its {side.runs} runs"
-    return f"no trial of it{runs} in the {which} is valid ({side.why()}), spoilt {SPOILT}"
+    return (
+        f"no trial of it{runs} in the {which} is valid ({side.why()}), spoilt {SPOILT}; run it "
+        "again while nothing else uses the machine"
+    )
 
 
 def _partly(label: str, side: Seen, which: str) -> Iterator[str]:

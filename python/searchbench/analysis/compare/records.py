@@ -85,9 +85,7 @@ def compare_runs(
         found = _matched(a, b)
         # Else further runs tell nothing.
         known = any(treatments.is_estimate(line) for line, _ in found.drafts)
-        sides = [
-            [_apart(a, run) for run in runs[1:]] if known else [] for runs in (before, after)
-        ]
+        sides = [[_apart(a, run) for run in runs[1:]] if known else [] for runs in (before, after)]
         drafts = []
         for draft in found.drafts:
             name = treatments.line_key(draft[0])
@@ -174,7 +172,9 @@ def _lesser(draft: sweeps.Draft, of_all: sweeps.Draft | None) -> sweeps.Draft:
     """The lesser ratio: other answers win nothing, and what they lose is a loss."""
     if of_all is None or of_all[0].ratio is None:
         return draft
-    mine = draft[0].ratio
+    mine, span = draft[0].ratio, of_all[0].ratio.interval
+    if draft[0].verdict == "not comparable" and (span is None or span.high >= 1):
+        return draft
     return of_all if mine is None or of_all[0].ratio.value < mine.value else draft
 
 

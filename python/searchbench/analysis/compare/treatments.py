@@ -166,6 +166,7 @@ def _lines(
     if not (judging[0].driven and judging[1].driven):
         return
     first, second, reason = a.first_trial(key), b.first_trial(key), ""
+    none_agrees = False
     if first is None or second is None:
         reason = "it has no valid trial in one of the records"
     elif why := loads.differing(first, second):
@@ -174,6 +175,7 @@ def _lines(
         reason = "the documents or the queries are not the same in both records"
     elif not pair.agreeing.size:
         reason = f"on no query do both return the same {pair.agreement.require}"
+        none_agrees = pair.agreement.queries > 0
     elif why := pairs.all_empty(pair):
         reason = why
     other = pairs.metrics_for(b.load(key), a.metric)
@@ -182,11 +184,12 @@ def _lines(
     agreeing = None if reason or pair is None else pair.agreeing
     blank = whole.Over({})
     over = blank if agreeing is None else whole.over(a, b, key, metrics, agreeing)
-    reason = reason or _too_few(a, b, key)
+    few = _too_few(a, b, key)
+    reason = reason or few
     if not reason and not over.queries:
         reason = "no block has a valid trial of both with a query on which they agree"
     every = blank
-    if not reason and (over.less or over.unknown):
+    if (not reason and (over.less or over.unknown)) or (none_agrees and not few):
         every = whole.over(a, b, key, metrics, None)
     for metric in metrics:
         line = replace(
@@ -195,7 +198,7 @@ def _lines(
             queries_measured=over.queries if timed(metric) and not reason else None,
         )
         if reason:
-            yield (line, None), None
+            yield (line, None), _of_all(line, every, pair) if every.values else None
             continue
         unknown = over.unknown if metric == "throughput" else ""
         draft = _ratio(replace(line, reason=unknown), [] if unknown else over.values[metric])
@@ -215,6 +218,20 @@ def _lines(
                 )
                 of_all = _ratio(replace(at, over="asked", reason=said), every.values[metric])
         yield draft, of_all
+
+
+def _of_all(
+    line: RecordLine, every: whole.Over, pair: agreement.Pair | None
+) -> sweeps.Draft | None:
+    """The line over everything asked where no answer is the same: only a loss is known by it."""
+    if pair is None or not timed(line.metric) or (every.unknown and line.metric == "throughput"):
+        return None
+    said = f"{line.reason}; over everything that both measured: {STANDS}"
+    at = replace(
+        line, verdict="not resolved", over="asked", reason=said, answers_doubt=line.reason,
+        answers_floor=math.inf, queries_used=every.asked, queries_measured=every.queries,
+    )  # fmt: skip
+    return _ratio(at, every.values[line.metric])
 
 
 def _blank(a: Run, b: Run, key: Key, metric: str, reason: str) -> RecordLine:
