@@ -263,6 +263,33 @@ def test_a_treatment_that_fails_in_most_runs_is_lost(tmp_path: Path, place: int)
     assert (found.lost, found.beyond_threshold) == ({}, False)
 
 
+class Breaking(Study):
+    """The server ends in the ``bad`` blocks, counted from 0."""
+
+    bad: tuple[int, ...] = ()
+
+    def _write_trial(
+        self, writer: Any, planned: Any, position: int, t: Treatment, *rest: Any
+    ) -> Any:
+        if planned.block in self.bad:
+            t = dataclasses.replace(t, dies_at_s=2.0)
+        return super()._write_trial(writer, planned, position, t, *rest)
+
+
+def test_trials_in_which_the_system_failed_are_said(tmp_path: Path) -> None:
+    def breaking(name: str, seed: int, bad: tuple[int, ...]) -> Record:
+        study = Breaking(blocks=4, seed=seed, control=None)
+        study.bad = bad
+        study.add("x", system="x", server=lognormal(0.004))
+        return open_record(study.write(tmp_path / name))
+
+    whole, broken = breaking("a", 1, ()), breaking("b", 2, (1, 2))
+    found = compare_records(whole, broken)
+    assert "x: the system failed in 2 of 4 trials of the second" in found.decision
+    assert line(found, "throughput").ratio is not None
+    assert "the system failed" not in compare_records(broken, whole).decision
+
+
 # Jobs
 
 

@@ -29,12 +29,16 @@ BY_SYSTEM = frozenset(
 class Seen:
     """Of one treatment in the runs of one side: how many have a valid trial, the reasons of those
     in which the system ``failed`` or which do not have it, and of those that were ``spoilt``.
+    ``trials``: how many there are in runs with a valid one; ``broken``: the reasons of those of
+    them in which the system failed.
     """
 
     valid: int = 0
     failed: list[str] = field(default_factory=list)
     spoilt: list[str] = field(default_factory=list)
     absent: int = 0
+    trials: int = 0
+    broken: list[str] = field(default_factory=list)
 
     @property
     def runs(self) -> int:
@@ -92,6 +96,7 @@ def of(
                 if not side.valid and side.spoilt and not side.lacking:
                     not_known.setdefault(label, _spoilt(side, which))
         partly += [*_partly(label, a, "first"), *_partly(label, b, "second")]
+        partly += _broken(label, a, b)
         own = [line for line in lines if before[0].key_of(line) == key or line.label == label]
         if a.valid and own and not any(line.ratio for line in own):
             not_known.setdefault(label, own[0].reason)
@@ -136,6 +141,8 @@ def seen(runs: Sequence[Run], key: Key) -> Seen:
         by_system = [t for t in bad if _by_system(t)]
         if len(own) > len(bad):
             found.valid += 1
+            found.trials += len(own)
+            found.broken += [_why([trial]) for trial in by_system]
         elif by_system:
             found.failed.append(_why(by_system))
         elif bad:
@@ -143,6 +150,18 @@ def seen(runs: Sequence[Run], key: Key) -> Seen:
         else:
             found.failed.append("none was measured")
     return found
+
+
+def _broken(label: str, a: Seen, b: Seen) -> Iterator[str]:
+    """That the system failed in more trials of the second, of which others are valid."""
+    if not b.broken or not a.trials or len(b.broken) * a.trials <= len(a.broken) * b.trials:
+        return
+    why = Counter(b.broken).most_common(1)[0][0]
+    n, of = len(b.broken), b.trials
+    yield (
+        f"{label}: the system failed in {n} of {of} trials of the second ({why}), and in "
+        f"{len(a.broken)} of {a.trials} of the first; the figures are of the others."
+    )
 
 
 def _by_system(trial: TrialResult) -> bool:
