@@ -30,9 +30,10 @@ def written(
 ) -> Record:
     """A record of x, and of y if ``second`` says how it is."""
     study = Study(blocks=blocks, seed=seed, trial_noise=0.003, block_noise=0.01)
-    study.add("x", **{"system": "x", "server": by_query(0.004, {}), "clients": 4} | how)
+    usual: dict[str, Any] = {"server": by_query(0.004, {}), "clients": 4}
+    study.add("x", **{**usual, "system": "x", **how})
     if second is not None:
-        study.add("y", **{"system": "y", "server": by_query(0.004, {}), "clients": 4} | second)
+        study.add("y", **{**usual, "system": "y", **second})
     return open_record(study.write(path))
 
 
@@ -310,7 +311,7 @@ def job_record(folder: Path, backup_s: float, seed: int, answer: Answer = good_a
         for name, seconds in (("import", 20.0), ("backup", backup_s)):
             took = done(seconds * float(np.exp(0.01 * rng.standard_normal())))
             jobs_done.append(structs.replace(took, name=name))
-        replies = [BLANK | {"query": q} | answer(q) for q in range(QUERIES)]
+        replies = [{**BLANK, "query": q, **answer(q)} for q in range(QUERIES)]
         about = Trial(trial=each.id, treatment="t01", block=each.block, control=False,
                       label="orientdb", system="orientdb", engine="orientdb", jobs=jobs_done,
                       queries=Queries(digest="beef", distinct=QUERIES, logged=QUERIES),
