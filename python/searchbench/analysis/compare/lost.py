@@ -106,7 +106,7 @@ def of(
         seems = next((line for line in own if _seems_lost(line, threshold)), None)
         if seems is not None and seems.ratio is not None:
             worse = f"{100 * (1 - seems.ratio.value):.1f} % worse by {_words(seems.metric)}"
-            not_known.setdefault(label, f"it seems {worse}, but {seems.reason}")
+            not_known.setdefault(label, f"it seems {worse}, which is not resolved: {seems.reason}")
     return Lost(lost, not_known, partly)
 
 
