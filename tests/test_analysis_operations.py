@@ -7,12 +7,13 @@ import pytest
 
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.operations.crossing import crossovers
-from searchbench.analysis.operations.model import MethodCurve, Point
+from searchbench.analysis.operations.model import MethodCurve, OperationResult, Point
 from searchbench.analysis.operations.results import _slope
 from searchbench.analysis.operations.rows import Returned, differing
 from searchbench.analysis.trial.operations import failed, failure
 from searchbench.record import Trial
 from searchbench.record.trial import Load, OperationAbout
+from searchbench.report.tables.operations import side_by_side
 
 ROWS = (1, 10, 100, 1000, 10000)
 
@@ -118,3 +119,12 @@ def test_a_method_that_always_fails_does_so_in_the_servers_words() -> None:
     # Where some succeed, the rest are errors like any others.
     assert failed(broken, {"engine_error": 3, "ok": 30}) is None
     assert failed(Trial(trial="b01-t01", treatment="t01"), {"engine_error": 3}) is None
+
+
+def test_a_method_that_has_no_valid_trial_is_not_said_to_fail() -> None:
+    known = MethodCurve("sql", "", (Point("t1", 1, Estimate(0.1, "s", 1)),))
+    invalid = MethodCurve("json", "", (Point("t2", 1, None),))
+    failed = MethodCurve("bql", "", (Point("t3", 1, None, failed="no such column"),))
+    asked = OperationResult("colors", "set", (known, invalid, failed), by_rows=False)
+    (row,) = side_by_side([asked], {}).rows
+    assert [cell.text for cell in row[:4]] == ["colors", "100 ms", "no valid trial", "fails"]

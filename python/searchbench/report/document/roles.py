@@ -43,6 +43,7 @@ _FAULTS = (
     "those before the fault."
 )
 _DRAWN = 6  # treatments that are drawn beside their idle one
+_NAMED = 6  # treatments that a sentence names
 
 
 def section(content: Content) -> Section | None:
@@ -141,11 +142,19 @@ def _held(answers: Sequence[AnswersHeld]) -> list[str]:
     return found
 
 
+def _who(own: Sequence[RoleResult], every: Sequence[RoleResult]) -> list[str]:
+    """Whose results these are: systems, where they are all that these have; else treatments."""
+    systems = dict.fromkeys(r.levels.get("system") for r in own)
+    if None not in systems and all(r in own for r in every if r.levels.get("system") in systems):
+        return [line(str(name)) for name in systems]
+    return [line(r.label) for r in own]
+
+
 def _of_writers(results: list[RoleResult]) -> list[str]:
     found = []
     for how, unasked in dict.fromkeys((r.how, r.unasked) for r in results if r.how):
-        who = [line(r.label) for r in results if (r.how, r.unasked) == (how, unasked)]
-        where = "" if len(who) == len(results) else f" of {', '.join(who)}"
+        own = [r for r in results if (r.how, r.unasked) == (how, unasked)]
+        where = "" if len(own) == len(results) else f" of {', '.join(_who(own, results))}"
         if how == NOTHING:
             found.append(f"There is nothing to publish{where}: {line(unasked)}.")
         else:
@@ -153,9 +162,12 @@ def _of_writers(results: list[RoleResult]) -> list[str]:
                          f"it, {line(unasked)}.")  # fmt: skip
     late = [r for r in results if (b := r.figures.get("behind_s")) is not None and b.value > 1.0]
     if late:
+        late.sort(key=lambda r: r.figures["behind_s"].value, reverse=True)
         names = ", ".join(
-            f"{line(r.label)} ({numbers.human(r.figures['behind_s'].value, 's')})" for r in late
+            f"{line(r.label)} ({numbers.human(r.figures['behind_s'].value, 's')})"
+            for r in late[:_NAMED]
         )
+        names += f", and {len(late) - _NAMED:,} more" * (len(late) > _NAMED)
         found.append(f"These writers fell behind their clock, by so much at the end: {names}. That "
                      "is a result: the system accepts less than was offered.")  # fmt: skip
     found.append(
