@@ -166,6 +166,5 @@ def test_a_promise_is_not_broken_by_a_system_that_was_still_cold(tmp_path: Path)
     assert "the system became faster within the window" in step.promises[0].why
     (step,) = driven(tmp_path / "leak", leaking, 300.0, 10.0, "poisson", "p99 < 15ms").steps
     assert step.promises[0].verdict == "cannot tell"
-    assert "look for what makes it slower" in step.promises[0].why
     (step,) = driven(tmp_path / "broken", base, 300.0, 10.0, "poisson", "p99 < 3ms").steps
     assert step.promises[0].verdict == "broken"

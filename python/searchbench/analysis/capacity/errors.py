@@ -63,10 +63,10 @@ class Failing:
         text = self.condition.text
         if self.passing and not self.few:
             return (
-                f"{percent(self.share)} of all requests failed, whatever the rate, and more of them "
-                "at one time of the search than at another. So it may be a state that passes, and "
-                f"it is not known which rate keeps {text}: look at the outcomes and at the server's "
-                "log, and search again."
+                f"{percent(self.share)} of all requests failed, whatever the rate, and more of "
+                "them at one time of the search than at another. So it may be a state that passes, "
+                f"and it is not known which rate keeps {text}: look at the outcomes and at the "
+                "server's log, and search again."
             )
         if self.unclear:
             return (
