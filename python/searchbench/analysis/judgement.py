@@ -670,7 +670,8 @@ class Capacity:
     where a side is open. ``searches``: how many searches (one a block) the interval covers; of
     several it is the hull. ``trials``: every rate that was driven, in the order driven. ``doubt``:
     why the upper end in the sentence may not be the system's, and is open here; empty: it is.
-    ``effort``: what multiplied the lengths of the trials; below 0.3 the interval is a rough one.
+    ``effort``: what multiplied the lengths of the trials; below ``enough`` (0.3, more if requests
+    take long) the interval is a rough one.
     ``speeds``: the standard deviation of the logarithm of its speed from trial to trial, if that
     was seen to differ; else 0. ``first``: of a promise with conditions for classes, which of them
     breaks first, the likeliest first; empty where nothing broke.
@@ -688,6 +689,7 @@ class Capacity:
     searches: int = 1
     doubt: str = ""
     effort: float = 1.0
+    enough: float = 0.3
     speeds: float = 0.0
     first: tuple[BreaksFirst, ...] = ()
 

@@ -22,7 +22,7 @@ from searchbench.analysis.judgement import (
 )
 from searchbench.analysis.roles import faults, truth
 from searchbench.analysis.stats.intervals import mean_interval
-from searchbench.analysis.sweep import steps
+from searchbench.analysis.sweep import promises, steps
 from searchbench.analysis.trial import (
     alone,
     bottleneck,
@@ -151,7 +151,8 @@ def judge_trial(
             if not {f.kind for f in findings} & {*steps.OF_WARM_UP}:
                 late = remedies.fitted(unsteady.overloaded(trial, trace, tested), judging)
                 findings = validity.gravest_first((*findings, *late))
-        step = replace(step, steadiness=tested.answer, findings=findings)
+        kept = promises.of_state(step.promises, tested)
+        step = replace(step, steadiness=tested.answer, findings=findings, promises=kept)
     held_back = bottleneck.of_trial(trial, trace, [f.kind for f in findings])
     seen_by_class, classes = by_class.of_window(trace), trace.classes
     del trace, before, undisturbed, within  # they are large
