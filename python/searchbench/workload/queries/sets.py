@@ -34,6 +34,7 @@ SHOWN = 20  # bad lines are all counted; so many are kept to be shown
 _EXAMPLE = 80  # characters of a query that is shown as an example
 _MARK = b"\xef\xbb\xbf"  # UTF-8 may begin with it
 _OURS = frozenset(key.name for key in fields(Query))  # keys of a JSON line
+OF_LOG = ("class", "index")  # what a line of a log was of (logs/written.py); nobody is sent it
 _LOOKED_AT = 50  # lines that are looked at to tell a log from a list of queries
 # What a line of a log begins with: a time, in brackets or after who asked.
 _STAMP = re.compile(
@@ -334,6 +335,9 @@ def _structured(
     at = line.pop("t", None)
     if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
         raise QueryError(f"`t` must be a number of seconds, not {at!r}")
+    if text_key is None:
+        for key in OF_LOG:
+            line.pop(key, None)
     if text_key is None and not line.keys() & {"text", "match"}:
         _insist_on_words(line)
     elif text_key is not None:
