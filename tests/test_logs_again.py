@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter, OrderedDict
 from datetime import datetime
@@ -369,7 +370,8 @@ def test_a_cut_is_within_its_bounds_when_it_is_measured_by_itself(
     assert len(window) == told["searches"] < len(whole) / 2
     assert len(file) - len(window) == told["run_up"]
     # A run of the log as it is, at its own times.
-    first = round(told["from_s"] + int(whole[0][0]), 3)
+    begin = math.floor(whole[0][0])
+    first = round(told["from_s"] + begin, 3)
     stretch = [one for one in whole if first <= one[0] < first + told["seconds"]]
     assert [line["text"] for line in window] == [" ".join(one[2].split()) for one in stretch]
     assert [line["t"] - told["warmup_s"] for line in window] == pytest.approx(
@@ -378,7 +380,7 @@ def test_a_cut_is_within_its_bounds_when_it_is_measured_by_itself(
     # Its properties, from the file alone, beside those of the log.
     bounds = {bound["name"]: bound for bound in told["bounds"]}
     texts, every = [line["text"] for line in file], [one[2] for one in whole]
-    log_s = int(whole[-1][0]) + 1 - int(whole[0][0])
+    log_s = math.floor(whole[-1][0]) + 1 - begin
     measured = {
         "searches a second": (len(whole) / log_s, len(window) / told["seconds"]),
         "repeats of an earlier search": (
@@ -392,7 +394,7 @@ def test_a_cut_is_within_its_bounds_when_it_is_measured_by_itself(
     at = [line["t"] for line in window]
     for scale in (1, 10, 60):
         measured[f"dispersion at {scale} s"] = (
-            dispersion([one[0] for one in whole], int(whole[0][0]), log_s, scale),
+            dispersion([one[0] for one in whole], begin, log_s, scale),
             dispersion(at, told["warmup_s"], told["seconds"], scale),
         )
     for name, (of_log, of_cut) in measured.items():

@@ -122,25 +122,29 @@ def test_queries_without_a_class_have_that_of_the_same_words_in_the_log(tmp_path
 def test_the_intervals_hold_what_they_say() -> None:
     """Searches of one moment are alike, as of a day with a slow hour: blocks know, singles do not."""
     rng = np.random.default_rng(11)
-    held, narrow, tries = 0, 0, 60
-    for _ in range(tries):
+    every, alone = np.ones(3600, bool), np.arange(3600)
+    held, tries = 0, 60
+    for number in range(tries):
         sides = []
         for seed in (1, 2):
             block = np.repeat(np.arange(60), 60)
             slow = np.repeat(np.exp(0.3 * rng.standard_normal(60)), 60)
             seconds = 0.01 * slow * np.exp(0.3 * rng.standard_normal(len(block)))
             sides.append(_Side(seconds, block, np.zeros(len(block), np.int64), 0.0, seed))
-        every = np.ones(3600, bool)
-        one = next(x for x in _lines(ALL, *sides, every, every) if x.quantile == 0.5)
-        assert one.interval is not None
-        held += one.interval.low <= 1 <= one.interval.high
-        alone = np.arange(3600)
-        singles = [_Side(s.seconds, alone, s.of_class, 0.0, n) for n, s in enumerate(sides)]
-        two = next(x for x in _lines(ALL, *singles, every, every) if x.quantile == 0.5)
-        assert two.interval is not None
-        narrow += two.interval.low <= 1 <= two.interval.high
+        one = median(_lines(ALL, *sides, every, every))
+        held += one[0] <= 1 <= one[1]
+        if number == 0:
+            singles = [_Side(s.seconds, alone, s.of_class, 0.0, s.seed) for s in sides]
+            two = median(_lines(ALL, *singles, every, every))
+            assert np.log(two[1] / two[0]) < 0.5 * np.log(one[1] / one[0])
     assert held / tries >= 0.88
-    assert narrow < held
+
+
+def median(lines: list[Line]) -> tuple[float, float]:
+    """The interval of the ratio of the medians."""
+    (one,) = [x for x in lines if x.quantile == 0.5]
+    assert one.interval is not None
+    return one.interval.low, one.interval.high
 
 
 def test_the_command_says_it_and_refuses_what_it_cannot_hold(

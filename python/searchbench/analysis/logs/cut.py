@@ -37,6 +37,7 @@ _LEAST_OF_CLASS = 100
 _MOST_CLASSES = 20
 _STARTS = 400
 _STEP = 1.15  # from one length to the next
+_CELLS = 200_000  # spans of time at whose edges windows can begin and end, at most
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -87,7 +88,7 @@ class Cut:
 @dataclass(frozen=True, eq=False)
 class _Property:
     """What is known of any window: ``values(start, length)`` for windows that begin at ``start``
-    (int64, seconds from the first second of the log) and are ``length`` seconds long, a column for
+    (int64, seconds from the first second of the log, a multiple of the grid) and are ``length`` seconds long, a column for
     each; a row, or several, of which the greatest difference counts. ``whole``: of the whole log.
     """
 
@@ -157,7 +158,7 @@ def cut_of(
         return n <= (most_searches or math.inf) and long_s <= (most_s or math.inf)
 
     best: tuple[tuple[float, float], Cut] | None = None
-    lengths = _lengths(seconds)
+    lengths = _lengths(seconds, known.grid_s)
     for i, length in enumerate(lengths):
         tried = _best_start(known, properties, length)
         if tried is None:
@@ -168,9 +169,9 @@ def cut_of(
             break
         if best is None or (unmet, worst) < best[0]:
             best = (unmet, worst), cut
-        if not unmet:
-            shorter = _between(lengths[i - 1] if i else _LEAST_S, length)
-            for less in shorter:
+        # With its run-up a cut can be as long as the log; then the log itself is better.
+        if not unmet and (cut.whole or len(cut.run_up) + len(cut.window) < len(of)):
+            for less in _between(lengths[i - 1] if i else 0, length, known.grid_s):
                 again = _best_start(known, properties, less)
                 if again is not None and not again[1][0]:
                     return made(again[0], less)
@@ -187,7 +188,7 @@ def _best_start(
     known: _Known, properties: Sequence[_Property], length: int
 ) -> tuple[int, tuple[float, float]] | None:
     """Where a window of this length is most like the whole: (start, (bounds unmet, how far))."""
-    step = max(1, (known.seconds - length) // _STARTS)
+    step = known.grid_s * max(1, (known.seconds - length) // known.grid_s // _STARTS)
     start = np.arange(0, known.seconds - length + 1, step)
     start = start[known.counted[start + length] - known.counted[start] >= _LEAST_SEARCHES]
     if not len(start):
@@ -198,16 +199,20 @@ def _best_start(
     return int(start[at_best]), (float(unmet[at_best]), float(worst[at_best]))
 
 
-def _lengths(seconds: int) -> list[int]:
-    found = [_LEAST_S]
-    while found[-1] * _STEP < seconds:
-        found.append(max(found[-1] + 1, math.floor(found[-1] * _STEP)))
+def _lengths(seconds: int, grid_s: int) -> list[int]:
+    """From the shortest to the whole log, each somewhat longer than the one before."""
+    found, length = [], float(_LEAST_S)
+    while (rounded := math.ceil(length / grid_s) * grid_s) < seconds:
+        if not found or rounded > found[-1]:
+            found.append(rounded)
+        length = max(length * _STEP, length + 1)
     return [*found, seconds]
 
 
-def _between(low: int, high: int) -> list[int]:
+def _between(low: int, high: int, grid_s: int) -> list[int]:
     """Lengths between one that did not do and one that did, from the shortest on."""
-    return sorted({low + (high - low) * i // 5 for i in range(1, 5)} - {low, high})
+    tried = {(low + (high - low) * i // 5) // grid_s * grid_s for i in range(1, 5)}
+    return sorted(length for length in tried if max(low, _LEAST_S) < length < high)
 
 
 class _Known:
@@ -216,8 +221,10 @@ class _Known:
     def __init__(self, of: Searches, at: Floats, seconds: int, most: int | None) -> None:
         self.of, self.seconds = of, seconds
         self.asked = of.asked
+        self.grid_s = -(-seconds // _CELLS)
         self.second = at.astype(np.int64)
-        self.counted = self._sums([np.ones(len(of), bool)])[0]
+        counts = np.bincount(self.second, minlength=seconds)
+        self.counted = np.concatenate(([0.0], np.cumsum(counts)))
         distinct = len(np.unique(self.asked))
         sizes = [n for n in CACHES if n < distinct and n <= len(of) // 100]
         # A run-up that fills a larger cache would leave no room for what is to be measured.
@@ -295,10 +302,11 @@ class _Known:
     ) -> _Property:
         """Shares of searches with a flag, each ``of`` those with another, or of all."""
         sums = self._sums(flags)
-        base = self._sums(of) if of else self.counted[None]
+        base = self._sums(of or [np.ones(len(self.of), bool)])
 
         def shares(start: Ints, length: int) -> Floats:
-            end = start + length
+            end = -(-(start + length) // self.grid_s)
+            start = start // self.grid_s
             with np.errstate(invalid="ignore", divide="ignore"):
                 return (sums[:, end] - sums[:, start]) / (base[:, end] - base[:, start])
 
@@ -316,10 +324,11 @@ class _Known:
         return _Property(name, allowed, relative, whole, values)
 
     def _sums(self, flags: Sequence[NDArray[np.bool_]]) -> Floats:
-        """By flag, how many searches have it before each second."""
-        found = np.zeros((len(flags), self.seconds + 1))
+        """By flag, how many searches have it before each place of the grid."""
+        cells = -(-self.seconds // self.grid_s)
+        found = np.zeros((len(flags), cells + 1))
         for row, flag in zip(found, flags, strict=True):
-            counts = np.bincount(self.second[flag], minlength=self.seconds)
+            counts = np.bincount(self.second[flag] // self.grid_s, minlength=cells)
             np.cumsum(counts, out=row[1:])
         return found
 
