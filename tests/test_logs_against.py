@@ -32,7 +32,7 @@ class Classed(Study):
 
 def record_of(place: Path, kind: type[Study] = Classed) -> Path:
     study = kind(blocks=3, block_noise=0.0, control=None)
-    slow = {n: SLOW for n in range(1, study.queries, 2)}
+    slow = dict.fromkeys(range(1, study.queries, 2), SLOW)
     study.add("a", server=by_query(0.004, slow, 0.4), rate_per_s=400.0, seconds=11.0)
     return study.write(place)
 
@@ -120,7 +120,7 @@ def test_queries_without_a_class_have_that_of_the_same_words_in_the_log(tmp_path
 
 
 def test_the_intervals_hold_what_they_say() -> None:
-    """Searches of one moment are alike, as of a day with a slow hour: blocks know, singles do not."""
+    """Searches of one moment are alike, as in a slow hour: blocks know it, singles do not."""
     rng = np.random.default_rng(11)
     every, alone = np.ones(3600, bool), np.arange(3600)
     held, tries = 0, 60

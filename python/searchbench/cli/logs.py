@@ -42,6 +42,7 @@ def logs(
     anonymise: Flag = False,
     key: Path | None = None,
     documents: Path | None = None,
+    field: Texts = None,
     against: Path | None = None,
     as_json: Json = False,
 ) -> int:
@@ -99,6 +100,9 @@ def logs(
     documents
         With --anonymise: documents as JSON lines, or lines with a word and the number of documents
         that have it. Words are then replaced by words that as many documents have.
+    field
+        With --queries: what a field that words are looked for in is called in the study's
+        documents, as in f_title=title; f_title= means all fields. May be given several times.
     against
         Hold the log's times against those of this record of a study: does the laboratory tell the
         truth about production?
@@ -131,7 +135,7 @@ def logs(
         threads=threads,
         distinct=distinct,
     )
-    wanted = Wanted(queries, cut, anonymise, key, documents, against)
+    wanted = Wanted(queries, cut, anonymise, key, documents, against, tuple(field or ()))
     wanted.check()
     if queries is not None or against is not None:
         if record is not None or page is not None:

@@ -30,6 +30,17 @@ class Wanted:
     key: Path | None = None
     documents: Path | None = None
     against: Path | None = None
+    field: tuple[str, ...] = ()
+
+    def fields(self) -> dict[str, str]:
+        """The names of fields: those of the log, those of the study."""
+        found = {}
+        for text in self.field:
+            name, equals, other = text.partition("=")
+            if not name or not equals:
+                raise SearchbenchError(f"--field {text}: write NAME=OTHER, or NAME= for all fields")
+            found[name] = other
+        return found
 
     def check(self) -> None:
         """SearchbenchError with the remedy where options do not go together."""
@@ -75,7 +86,7 @@ def again(sources: Sequence[Source], options: Options, wanted: Wanted, *, as_jso
     entries = read_entries(sources, options, tick)
     if tick:
         tick.end()
-    found = searches_of(entries, options.zone)
+    found = searches_of(entries, options.zone, wanted.fields())
     del entries
     if wanted.against is not None:
         return _against(found, wanted.against, as_json=as_json)
@@ -134,9 +145,7 @@ def _cut_as_json(cut: Cut) -> dict[str, Any]:
     }
 
 
-def _anonymised(
-    log: Searches, part: Searches, wanted: Wanted
-) -> tuple[Searches, dict[str, Any]]:
+def _anonymised(log: Searches, part: Searches, wanted: Wanted) -> tuple[Searches, dict[str, Any]]:
     from searchbench.logs.anonymise import anonymised, words_asked
     from searchbench.logs.pseudonyms import (
         pseudonyms,

@@ -44,34 +44,43 @@ _SQL = re.compile(
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?<![\w.])\d+(?![\w])")
 _SEARCHING = re.compile(r"(?i)search|find|query|suggest|select")
 
+
+def _names(together: str) -> frozenset[str]:
+    return frozenset(together.split())
+
+
 # Parameters that say how to answer, and not what is looked for.
-_HOW = frozenset(
+_HOW = _names(
     "limit offset page pagesize page_size per_page size rows start from table match_columns "
     "output_columns output_type sortby sort_keys sort order orderby drilldown drilldown_sortby "
     "drilldown_sort_keys drilldown_output_columns drilldown_offset drilldown_limit cache "
     "command_version wt fl df deftype qf pf mm op q.op facet facet.field facet.limit hl hl.fl lang "
-    "locale format indent columns fields typed_keys request_cache index collection".split()
+    "locale format indent columns fields typed_keys request_cache index collection"
 )
+
 # Those in which names of fields stand beside values.
-_SCRIPTS = frozenset("filter fq scorer drilldown_filter post_filter slice_filter".split())
+_SCRIPTS = _names("filter fq scorer drilldown_filter post_filter slice_filter")
+
 # Those that say who asked.
-_WHO = frozenset(
+_WHO = _names(
     "user user_id userid uid username login email mail session session_id sessionid sid token "
     "access_token auth apikey api_key key password pass ip client client_id visitor cookie "
-    "callback jsonp _ ts timestamp signature sig tracking_id gclid fbclid".split()
+    "callback jsonp _ ts timestamp signature sig tracking_id gclid fbclid"
 )
-_HOW_IN_BODIES = frozenset(
+
+_HOW_IN_BODIES = _names(
     "field fields type operator order format path _source analyzer rewrite boost_mode score_mode "
     "minimum_should_match mode relation default_operator default_field gap_policy interval "
     "calendar_interval fixed_interval time_zone pre_tags post_tags stored_fields docvalue_fields "
     "sort size from boost slop fuzziness prefix_length max_expansions tie_breaker "
     "number_of_fragments track_total_hits shard_size min_doc_count timeout terminate_after weight "
-    "factor collapse explain version seq_no_primary_term track_scores".split()
+    "factor collapse explain version seq_no_primary_term track_scores"
 )
+
 # Below these a key is the name of a field, whatever it is called.
-_LEAVES = frozenset(
+_LEAVES = _names(
     "term terms match match_phrase match_phrase_prefix match_bool_prefix prefix wildcard fuzzy "
-    "range regexp span_term".split()
+    "range regexp span_term"
 )
 
 
@@ -150,8 +159,9 @@ def _statement(text: str, of: Words, names_in_quotes: bool) -> str:
 
 def _path(path: str, of: Words) -> str:
     before, mark, query = path.partition("?")
-    pairs = []
-    for pair in filter(None, re.split("[&;]", query)):
+    kept = ""
+    # Parameters and what stands between them, in turn.
+    for pair, behind in zip(*[iter([*re.split("([&;])", query), ""])] * 2, strict=True):
         name, equals, value = pair.partition("=")
         known = unquote_plus(name).lower().removesuffix("[]")
         if known in _WHO:
@@ -160,8 +170,9 @@ def _path(path: str, of: Words) -> str:
             plain = unquote_plus(value, errors="surrogateescape")
             put = _script(plain, of) if known in _SCRIPTS else in_text(plain, of)
             value = quote(put, safe="!'()*,:@/$-._~", errors="surrogateescape")
-        pairs.append(name + equals + value)
-    return _segments(before, of) + (mark if pairs else "") + "&".join(pairs)
+        kept += name + equals + value + behind
+    kept = kept.rstrip("&;") if not query.endswith(("&", ";")) else kept
+    return _segments(before, of) + (mark if kept else "") + kept
 
 
 def _segments(path: str, of: Words) -> str:

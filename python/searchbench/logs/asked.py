@@ -7,7 +7,8 @@ of a POST) is named, so that it can be counted and told.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import msgspec
@@ -25,7 +26,7 @@ Kind = Literal["words", "paths", "statements"]
 
 FILTERS = "had filters, of which the log has only the number"
 GROUPED = "were grouped by an attribute, and are asked without"
-FIELDS = "look in named fields, which the study's documents must have"
+FIELDS = "look in named fields, which the study's documents must have (--field NAME=OTHER)"
 NO_INDEX = "name no index, and are sent to all of them"
 HOW = "do not say how their words are to be found; the study's `match` does"
 
@@ -61,11 +62,14 @@ class NotAsked(ValueError):  # noqa: N818 -- a reason, which is counted
     """Why an entry cannot be asked again, in a clause that follows "left out: "."""
 
 
-def asked_of(row: Row) -> Asked:
-    """The line that a row of a log means. NotAsked with the reason where there is none."""
+def asked_of(row: Row, fields: Mapping[str, str] | None = None) -> Asked:
+    """The line that a row of a log means. NotAsked with the reason where there is none.
+
+    ``fields``: by the name of a field in the log that in the study; "": all fields.
+    """
     try:
         if row.format == "sphinx":
-            return _words_of_sphinx(row)
+            return _words_of_sphinx(row, fields or {})
         if row.format == "sphinxql":
             return _statement("sphinxql", row.around + b";")
         if row.format.startswith(("mysql", "postgresql")):
@@ -92,7 +96,7 @@ def identity(line: dict[str, Any]) -> bytes:
     return orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
 
 
-def _words_of_sphinx(row: Row) -> Asked:
+def _words_of_sphinx(row: Row, fields: Mapping[str, str]) -> Asked:
     found = _AROUND.match(row.around)
     if found is None:
         raise NotAsked("a head that cannot be read")
@@ -120,9 +124,19 @@ def _words_of_sphinx(row: Row) -> Asked:
     match = sphinx_syntax.read(text)
     if match is None:
         raise NotAsked("operators of Sphinx's own syntax that the algebra does not have")
+    match = _renamed(match, fields)
     if _fielded(match):
         missing.append(FIELDS)
     return Asked("words", {"match": msgspec.to_builtins(match), **page}, tuple(missing))
+
+
+def _renamed(match: Match, fields: Mapping[str, str]) -> Match:
+    """With the fields' names in the study; one that is all of them leaves none."""
+    if isinstance(match, Boolean):
+        parts = (match.must, match.should, match.must_not)
+        return Boolean(*(tuple(_renamed(m, fields) for m in part) for part in parts))
+    named = tuple(dict.fromkeys(fields.get(name, name) for name in match.fields))
+    return replace(match, fields=() if "" in named else named)
 
 
 def _fielded(match: Match) -> bool:

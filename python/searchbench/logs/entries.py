@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,8 @@ SEARCH, PART, OTHER = 0, 1, 2
 ERROR, PARTIAL = 4, 8
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Row:
     """One distinct thing that was asked. ``around``: where ``text`` is only the words, the whole
     statement (SQL of Sphinx), or mode, number of filters, hits and page (Sphinx's plain log)."""
 
@@ -97,7 +98,7 @@ def read_entries(
         np.frombuffer(found["ns"], np.uint64),
         np.frombuffer(found["resolution_ns"], np.uint32),
         np.frombuffer(found["words"], np.uint32),
-        kind & 3,
+        (kind & 3).astype(np.uint8),
         (kind & ERROR) > 0,
         np.frombuffer(found["asked"], np.uint32),
         np.frombuffer(found["source"], np.uint32),

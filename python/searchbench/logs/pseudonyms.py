@@ -7,7 +7,7 @@ that none keeps its own. A band of one is joined with the next; a word that is a
 leaves the vocabulary.
 
 All other words are replaced by made-up ones, letter by letter from the alphabet of each letter,
-digits by digits: a permutation, by the key, of everything that could be written so, in which nothing
+digits by digits: a permutation, by the key, of everything that could be written so, in which none
 keeps its place and nothing becomes a word of the vocabulary. So a word that no document has becomes
 one that no document has. Both maps are one to one, and rest on nothing but the key, the vocabulary
 and the word: what is the same stays the same, in every file.
@@ -189,7 +189,7 @@ def _kept(path: Path, documents: Vocabulary | None) -> Pseudonyms:
 
 
 def _circles(key: bytes, counts: Mapping[str, int]) -> dict[str, str]:
-    """Within each band every word is followed by the next, by the key, and the last by the first."""
+    """Within each band every word is followed by the next by the key, the last by the first."""
     by_length: dict[tuple[str, int], dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for word, n in counts.items():
         if n > 0:
@@ -290,7 +290,7 @@ class _Domain:
         return "".join(reversed(letters))
 
     def place(self, number: int) -> int:
-        """Where the key puts a number: a Feistel network, gone on with until it is in the domain."""
+        """Where the key puts a number: a Feistel network, until it is in the domain."""
         while True:
             number = self._network(number, range(_ROUNDS), back=False)
             if number < self.size:

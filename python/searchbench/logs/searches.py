@@ -2,8 +2,8 @@
 
 Entries that are no searches, parts of searches, and what cannot be asked again are left out and
 counted; what the log does not say of those that are kept is counted too. Searches are in the order
-in which they began. Where a log writes whole seconds, those of one second are spread evenly over it,
-as for logs of requests: all would be due at once else.
+in which they began. Where a log writes whole seconds, those of one second are spread evenly over
+it, as for logs of requests: all would be due at once else.
 """
 
 from __future__ import annotations
@@ -89,8 +89,11 @@ class Searches:
         )
 
 
-def searches_of(entries: Entries, zone: str = "") -> Searches:
-    """The searches of a log.
+def searches_of(
+    entries: Entries, zone: str = "", fields: Mapping[str, str] | None = None
+) -> Searches:
+    """The searches of a log. ``fields``: other names of those that its words are looked for in;
+    "": of all.
 
     QueryError where there are none that can be asked again, or where some are words and others
     requests: one study cannot send both.
@@ -100,7 +103,7 @@ def searches_of(entries: Entries, zone: str = "") -> Searches:
     left_out["parts of searches"] = int((entries.kind == 1).sum())
     left_out["no searches: writes, settings, pages"] = int((entries.kind == 2).sum())
     wanted = _without_failed(entries, wanted, left_out)
-    lines, of_row, same, kinds, missing_of = _lines(entries, wanted, left_out)
+    lines, of_row, same, kinds, missing_of = _lines(entries, wanted, left_out, fields or {})
     wanted = wanted[of_row[entries.asked[wanted]] >= 0]
     if not len(wanted):
         raise QueryError(_nothing(left_out))
@@ -150,7 +153,7 @@ def _without_failed(
 
 
 def _lines(
-    entries: Entries, wanted: NDArray[np.int64], left_out: Counter[str]
+    entries: Entries, wanted: NDArray[np.int64], left_out: Counter[str], fields: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], NDArray[np.int64], NDArray[np.uint32], dict[Kind, str],
            list[tuple[str, ...]]]:  # fmt: skip
     """Distinct lines; by row the number of its line, or -1; which lines are the same; the kinds,
@@ -166,7 +169,7 @@ def _lines(
     for number, n in zip(numbers.tolist(), counts.tolist(), strict=True):
         row = entries.rows[number]
         try:
-            found: Asked = asked_of(row)
+            found: Asked = asked_of(row, fields)
         except NotAsked as reason:
             left_out[str(reason)] += n
             continue
@@ -201,9 +204,7 @@ def _files(entries: Entries) -> list[dict[str, Any]]:
     ]
 
 
-def _stamps(
-    at: NDArray[np.int64], ns: NDArray[np.uint64]
-) -> tuple[NDArray[np.int64], int]:
+def _stamps(at: NDArray[np.int64], ns: NDArray[np.uint64]) -> tuple[NDArray[np.int64], int]:
     """The instants to go by, and the finest difference that they can have.
 
     Where the log writes when a search ended, in coarse steps, what is left of it once the time of

@@ -1,7 +1,7 @@
 """Searches of a log as a file that a study replays, and beside it what the file is.
 
-    OUT.jsonl             a search a line: what is asked, ``t`` (seconds), ``class``, ``index``
-    OUT.jsonl.about.json  where it comes from, what it lacks, how to replay it
+OUT.jsonl             a search a line: what is asked, ``t`` (seconds), ``class``, ``index``
+OUT.jsonl.about.json  where it comes from, what it lacks, how to replay it
 """
 
 from __future__ import annotations

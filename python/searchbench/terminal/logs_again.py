@@ -29,7 +29,9 @@ def show_queries(about: Mapping[str, Any], cut: Cut | None, path: Path, beside: 
     out.points(told)
     if cut is not None:
         out.say()
-        out.table(("what", "whole log", "cut", "apart", "allowed", ""), [_row(b) for b in cut.bounds])
+        out.table(
+            ("what", "whole log", "cut", "apart", "allowed", ""), [_row(b) for b in cut.bounds]
+        )
         if cut.skipped:
             out.say()
             out.points([f"Not held to: {what}." for what in cut.skipped])

@@ -1,4 +1,4 @@
-"""A log of production beside a record of the laboratory: are the times of the one those of the other?
+"""A log of production beside a record of the laboratory: are their times the same?
 
 Quantiles of the log's times and of the service times on record, by class of the searches, and their
 ratio with an interval. Searches that follow each other depend on each other, so what is drawn with
@@ -6,9 +6,9 @@ replacement is not searches but blocks of time: of the log equal stretches, of t
 of each valid trial's window (a block bootstrap; Künsch 1989). What a log writes as v lay up to its
 resolution above or half of it below, and the interval is widened by that.
 
-The log has the server's own time, the record what a client saw of it: the way to the server and the
-making of the reply are in the one and mostly not in the other. The page says so, for nobody can take
-it out afterwards.
+The log has the server's own time, the record what a client saw of it: the way to the server and
+the making of the reply are in the one and mostly not in the other. The answer says so, for nobody
+can take it out afterwards.
 """
 
 from __future__ import annotations
@@ -169,9 +169,7 @@ def _of_record(
         blocks.append(measured.part.astype(np.int64) + first)
         classes.append(of_query[measured.query])
         first += int(measured.part.max(initial=0)) + 1
-    side = _Side(
-        np.concatenate(seconds), np.concatenate(blocks), np.concatenate(classes), seed=2
-    )
+    side = _Side(np.concatenate(seconds), np.concatenate(blocks), np.concatenate(classes), seed=2)
     return side, how
 
 

@@ -1,9 +1,9 @@
 """The shortest cut of a log that stands for all of it, and how far it does.
 
-A cut is one stretch of the log's time with all of its searches, so that its rate, its bursts and its
-order are the log's own. Before it stands a *run-up*: what the stretch asks again, and what a cache
-would hold when it begins, each once, in the order in which they were last asked. So the searches of
-the stretch that repeat an earlier one do so in the cut too, and a cache that keeps what was used
+A cut is one stretch of the log's time with all of its searches, so that its rate, its bursts and
+its order are the log's own. Before it stands a *run-up*: what the stretch asks again, and what a
+cache would hold when it begins, each once, in the order of their last use. So the searches of the
+stretch that repeat an earlier one do so in the cut too, and a cache that keeps what was used
 last is as full as it was. The run-up is to be sent as the warm-up.
 
 Dispersion is the variance of the searches in each second (ten, sixty) over their mean: 1 where they
@@ -88,8 +88,9 @@ class Cut:
 @dataclass(frozen=True, eq=False)
 class _Property:
     """What is known of any window: ``values(start, length)`` for windows that begin at ``start``
-    (int64, seconds from the first second of the log, a multiple of the grid) and are ``length`` seconds long, a column for
-    each; a row, or several, of which the greatest difference counts. ``whole``: of the whole log.
+    (int64, seconds from the first second of the log, a multiple of the grid) and are ``length``
+    seconds long, a column for each; a row, or several, of which the greatest difference counts.
+    ``whole``: of the whole log.
     """
 
     name: str
@@ -100,7 +101,8 @@ class _Property:
 
     def apart(self, start: Ints, length: int) -> Floats:
         """How far each window is from the whole; infinite where it is too short to say."""
-        return self._each(start, length)[1].max(axis=0)
+        found: Floats = self._each(start, length)[1].max(axis=0)
+        return found
 
     def bound(self, start: int, length: int) -> Bound:
         """One window held against the whole, where they differ most."""
@@ -120,9 +122,7 @@ class _Property:
         return values, np.where(np.isnan(apart), np.inf, apart)
 
 
-def cut_of(
-    of: Searches, most_searches: int | None = None, most_s: float | None = None
-) -> Cut:
+def cut_of(of: Searches, most_searches: int | None = None, most_s: float | None = None) -> Cut:
     """The shortest cut within all bounds, not longer than is said; else the best of that length.
 
     ``most_searches`` and ``most_s`` count the run-up. QueryError where the log has no times, or is
@@ -201,7 +201,8 @@ def _best_start(
 
 def _lengths(seconds: int, grid_s: int) -> list[int]:
     """From the shortest to the whole log, each somewhat longer than the one before."""
-    found, length = [], float(_LEAST_S)
+    found: list[int] = []
+    length = float(_LEAST_S)
     while (rounded := math.ceil(length / grid_s) * grid_s) < seconds:
         if not found or rounded > found[-1]:
             found.append(rounded)
