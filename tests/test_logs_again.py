@@ -14,6 +14,7 @@ import pytest
 import tomli_w
 
 from replaying import about, written
+from searchbench.analysis.logs.against import against
 from searchbench.cli import app
 from searchbench.engines import ENGINES
 from searchbench.engines.groonga import service as of_groonga
@@ -148,7 +149,7 @@ def test_a_log_of_groonga_is_replayed_as_it_was_asked(
     place.mkdir()
     lines = [json.dumps({"text": WORDS[n % 4], "t": n * 0.02}) for n in range(50)]
     (place / "asked.jsonl").write_text("\n".join(lines))
-    study(place, {"engine": "groonga"}, {"queries": {"file": "asked.jsonl"}})
+    record = study(place, {"engine": "groonga"}, {"queries": {"file": "asked.jsonl"}})
     out = tmp_path / "asked.jsonl"
     file = written(log, out)
     assert about(out)["kind"] == "paths"
@@ -168,6 +169,12 @@ def test_a_log_of_groonga_is_replayed_as_it_was_asked(
     assert requests.times_s is not None
     assert requests.times_s == pytest.approx([at - truth[0][0] for at, _ in truth], abs=2e-6)
     assert [requests.asks[n].text for n in requests.log] == [path for _, path in truth]
+    # The client saw the server's own time and the way to it: never less.
+    (beside,) = against(searches(log), record)
+    (median, *_) = beside.lines
+    assert median.n == (len(truth), 50)
+    assert median.lab_s > median.log_s > 0
+    assert median.answer in ("slower", "not resolved", "the same")
 
 
 # ── formats: what they hold, and what is said that they do not ───────────────────────────────
@@ -221,7 +228,7 @@ def test_what_sphinx_does_not_log_is_counted_and_said(tmp_path: Path) -> None:
     }
     assert sum(told["left_out"].values()) == 2
     assert told["sentence"].startswith("6 of the log's 8 searches can be asked again, not quite")
-    for part in ("1 had filters", "1 are left out (no words",
+    for part in ("1 had filters", "1 is left out (no words",
                  "the log has no searches that failed"):  # fmt: skip
         assert part in told["sentence"]
     assert (file[0]["offset"], file[0]["limit"]) == (20, 10)

@@ -82,6 +82,7 @@ def test_every_command_of_the_page_reads_its_log(
         own = [part.replace("/var/log/sphinx", str(folder / "sphinx")) for part in argv]
         assert app(own) == 0, argv
         said[" ".join(argv)] = capsys.readouterr().out
+    unwrapped = {command: " ".join(text.split()) for command, text in said.items()}
     first, generated, example, nightly, fields, pattern, load, cut, *others = said.values()
     assert "Times: Half of the searches took at most" in first
     assert generated == ""
@@ -95,7 +96,9 @@ def test_every_command_of_the_page_reads_its_log(
     assert "red lamp" in fields
     assert "(line)" in pattern.partition("\n")[0]
     assert load.startswith("20,000 searches, ")
-    assert "not quite as production was asked: the log has no searches that failed" in load
+    (of_load,) = [text for command, text in unwrapped.items() if command.endswith("searches.jsonl")]
+    assert "All 20,000 searches can be asked again, not quite as production was asked" in of_load
+    assert "the log has no searches that failed" in of_load
     assert (folder / "searches.jsonl.about.json").is_file()
     assert "dispersion at 10 s" in cut
     assert len(others) == 2

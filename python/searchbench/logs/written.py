@@ -102,16 +102,21 @@ def sentence(log: Searches) -> str:
             f"times (to {_step(log.step_ns)})."
         )
     told = [f"{n:,} {what}" for what, n in log.missing.items()]
-    told += [f"{n:,} are left out ({why})" for why, n in sorted(lost.items(), key=lambda x: -x[1])]
-    told += [f"the log has no {what}" for what in limits(log)]
+    told += [
+        f"{n:,} {'is' if n == 1 else 'are'} left out ({why})"
+        for why, n in sorted(lost.items(), key=lambda x: -x[1])
+    ]
+    if nowhere := limits(log):
+        told.append("the log has no " + ", no ".join(nowhere))
     if log.step_ns >= _SECOND:
         told.append(
             f"its times are whole {'seconds' if log.step_ns == _SECOND else 'minutes'}, and the "
             "searches of one are spread evenly over it"
         )
+    of = f"{len(log):,} of the log's" if lost else "All"
     return (
-        f"{len(log):,} of the log's {every:,} searches can be asked again, not quite as production "
-        f"was asked: {'; '.join(told)}."
+        f"{of} {every:,} searches can be asked again, not quite as production was asked: "
+        f"{'; '.join(told)}."
     )
 
 
