@@ -135,8 +135,18 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
             lab, known = _of_record(record, trials, of, names)
             found.append(_held(treatment.treatment, treatment.label, log, lab, names, known))
     if not found:
-        raise RecordError(f"{record.path} has no valid trial to hold against the log")
+        raise RecordError(
+            f"{record.path} has no valid trial to hold against the log{_invalid(judged)}"
+        )
     return tuple(found)
+
+
+def _invalid(judged: Judgement) -> str:
+    """Why the trials are not valid, as far as it is said."""
+    trials = [trial for treatment in judged.treatments for trial in treatment.trials]
+    kinds = [f.kind for trial in trials for f in trial.findings if f.severity == "invalid"]
+    told = dict.fromkeys([*kinds, *(trial.reason for trial in trials if trial.reason)])
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _of_log(of: Searches, of_class: NDArray[np.uint32]) -> _Side:
