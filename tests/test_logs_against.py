@@ -12,7 +12,7 @@ import pytest
 from records import Study, by_query
 from searchbench.analysis.logs.against import ALL, Against, Line, _lines, _Side, against
 from searchbench.cli import app
-from searchbench.errors import RecordError
+from searchbench.errors import QueryError, RecordError, SearchbenchError
 from searchbench.logs.counts import Options
 from searchbench.logs.entries import read_entries
 from searchbench.logs.searches import Searches, searches_of
@@ -164,3 +164,12 @@ def test_the_command_says_it_and_refuses_what_it_cannot_hold(
     untimed.write_text('{"time": "2026-01-01T00:00:00Z", "q": "red"}\n' * 30)
     with pytest.raises(RecordError, match="does not say how long"):
         app(["logs", str(untimed), "--format", "json", "--against", str(record)])
+
+
+def test_compare_names_the_way_for_a_log(tmp_path: Path) -> None:
+    log_of(tmp_path / "a.jsonl", 40, {"plain": 1.0, "slow": 1.0})
+    assert app(["logs", str(tmp_path / "a.jsonl"), "--record", str(tmp_path / "log")]) == 0
+    with pytest.raises(SearchbenchError, match="searchbench logs FILE --against RECORD"):
+        app(["compare", str(tmp_path / "log"), str(tmp_path / "log")])
+    with pytest.raises(QueryError, match="takes that of a study"):
+        app(["logs", str(tmp_path / "a.jsonl"), "--against", str(tmp_path / "log")])

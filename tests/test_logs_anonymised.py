@@ -15,6 +15,7 @@ import pytest
 from replaying import generated, written
 from searchbench.cli import app
 from searchbench.errors import QueryError
+from searchbench.logs.pseudonyms import Pseudonyms, Vocabulary
 from searchbench.workload.queries.analysis import terms
 from searchbench.workload.queries.registry import open_queries
 from searchbench.workload.verbatim.files import read_requests
@@ -147,3 +148,18 @@ def test_terms_are_those_of_the_declared_analysis_after_anonymising(tmp_path: Pa
         one, two = terms(before["text"]), terms(after["text"])
         assert [len(word) for word in one] == [len(word) for word in two]
         assert all(a != b for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("alphabet", ["0123456789", "abcdefghijklmnopqrstuvwxyz", "абвгд"])
+def test_made_up_words_are_a_permutation_in_which_none_stays(alphabet: str) -> None:
+    every = {a + b for a in alphabet for b in alphabet}
+    # Some of them are known words, which nothing may become.
+    known = dict.fromkeys(sorted(every)[::3], 20)
+    names = Pseudonyms(b"k" * 32, Vocabulary("log", known))
+    others = Pseudonyms(b"l" * 32, Vocabulary("log", known))
+    instead = {word: names.of(word) for word in every}
+    assert len(set(instead.values())) == len(every)
+    assert all(word != other for word, other in instead.items())
+    assert {instead[word] for word in known} == set(known)
+    assert {len(other) for other in instead.values()} == {2}
+    assert instead != {word: others.of(word) for word in every}

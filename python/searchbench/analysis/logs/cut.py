@@ -158,24 +158,34 @@ def cut_of(of: Searches, most_searches: int | None = None, most_s: float | None 
         return n <= (most_searches or math.inf) and long_s <= (most_s or math.inf)
 
     best: tuple[tuple[float, float], Cut] | None = None
+
+    def tried(length: int) -> tuple[Cut, float] | None:
+        """The best of this length that is allowed, and how many bounds it misses."""
+        nonlocal best
+        found = _best_start(known, properties, length)
+        if found is None:
+            return None
+        start, how = found
+        cut = made(start, length)
+        if fits(cut) and (best is None or how < best[0]):
+            best = how, cut
+        return cut, how[0]
+
     lengths = _lengths(seconds, known.grid_s)
     for i, length in enumerate(lengths):
-        tried = _best_start(known, properties, length)
-        if tried is None:
+        now = tried(length)
+        if now is None:
             continue
-        start, (unmet, worst) = tried
-        cut = made(start, length)
+        cut, unmet = now
+        before = _between(lengths[i - 1] if i else 0, length, known.grid_s)
         if not fits(cut):
+            for less in before:
+                tried(less)
             break
-        if best is None or (unmet, worst) < best[0]:
-            best = (unmet, worst), cut
         # With its run-up a cut can be as long as the log; then the log itself is better.
         if not unmet and (cut.whole or len(cut.run_up) + len(cut.window) < len(of)):
-            for less in _between(lengths[i - 1] if i else 0, length, known.grid_s):
-                again = _best_start(known, properties, less)
-                if again is not None and not again[1][0]:
-                    return made(again[0], less)
-            return cut
+            shorter = (found for less in before if (found := tried(less)) is not None)
+            return next((one for one, missed in shorter if not missed), cut)
     if best is None:
         raise QueryError(
             "no cut of this log is so short: with its run-up the shortest that can be looked at "
