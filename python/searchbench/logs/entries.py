@@ -111,15 +111,15 @@ def _rows(found: dict[str, Any]) -> list[Row]:
     text: bytes = found["bytes"]
     ends = np.frombuffer(found["ends"], np.uint64).tolist()
     rows, start, width = [], 0, len(found["parts"])
+    known: dict[bytes, str] = {}  # few indexes and classes stand in many rows
     for at in range(0, len(ends), width):
         parts = []
         for end in ends[at : at + width]:
             parts.append(text[start:end])
             start = end
         form, index, of_class, asked, around = parts
-        rows.append(Row(form.decode(), _text(index), _text(of_class), asked, around))
+        for name in (form, index, of_class):
+            if name not in known:
+                known[name] = name.decode("utf-8", errors="replace")
+        rows.append(Row(known[form], known[index], known[of_class], asked, around))
     return rows
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", errors="replace")

@@ -8,6 +8,7 @@ it, as for logs of requests: all would be due at once else.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -174,8 +175,8 @@ def _lines(
             left_out[str(reason)] += n
             continue
         kinds.setdefault(found.kind, number)
-        key = identity(found.line)
-        whole = (orjson.dumps(found.line), row.of_class, row.index, found.missing)
+        key = _digest(identity(found.line))
+        whole = (_digest(orjson.dumps(found.line)), row.of_class, row.index, found.missing)
         at = known.get(whole)
         if at is None:
             at = known[whole] = len(lines)
@@ -185,6 +186,11 @@ def _lines(
         of_row[number] = at
     where = {kind: _file_with(entries, row) for kind, row in kinds.items()}
     return lines, of_row, np.array(same, np.uint32), where, missing
+
+
+def _digest(line: bytes) -> bytes:
+    # What orjson gives keeps a kilobyte and more, however short it is.
+    return hashlib.blake2b(line, digest_size=16).digest()
 
 
 def _file_with(entries: Entries, row: int) -> str:
