@@ -81,7 +81,7 @@ class Counts:
         return [value.decode("utf-8", errors="replace") for value in values]
 
 
-_UNITS = {"": 0, "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+UNITS_NS = {"": 0, "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def count(
@@ -94,7 +94,7 @@ def count(
 
     QueryError where none of them is a log, where one is damaged, or where an option is wrong.
     """
-    if options.unit not in _UNITS:
+    if options.unit not in UNITS_NS:
         raise QueryError(f"{options.unit!r} is not a unit of time; there are s, ms, us")
     if options.format and options.format not in _core.LOG_FORMATS:
         raise QueryError(
@@ -108,7 +108,7 @@ def count(
         read = log.read(
             [(s.path, s.server, named, s.skip_bytes) for s in sources],
             zone=list(offsets(options.zone)),
-            unit_ns=_UNITS[options.unit],
+            unit_ns=UNITS_NS[options.unit],
             parameters=list(options.parameters),
             columns=list(options.columns),
             line=options.line,

@@ -8,6 +8,7 @@
 mod cells;
 pub mod clock;
 pub mod detect;
+pub mod entries;
 pub mod entry;
 pub mod format;
 pub mod generate;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 
 use crate::cells::{Cells, MOST_CELLS};
+use crate::entries::Entries;
 use crate::entry::{Entry, Fault, Kind, NO_TIME, NO_WORDS, UNKNOWN};
 use crate::histogram::Histogram;
 use crate::minutes::{Minute, coarse};
@@ -184,12 +185,25 @@ pub struct Tally {
     cells: Cells,
     current: Option<(i64, Box<Minute>)>,
     last_resolution: (u32, u64),
+    /// Where entries are kept one by one, and not counted.
+    pub kept: Option<Box<Entries>>,
 }
 
 impl Tally {
+    /// One that keeps entries and counts nothing.
+    pub fn keeping() -> Tally {
+        Tally {
+            kept: Some(Box::default()),
+            ..Tally::default()
+        }
+    }
+
     /// Counts an entry; its query goes into `queries`.
     #[inline]
     pub fn add(&mut self, entry: &Entry<'_>, source: &[u8], queries: &mut Local, shared: &Shared) {
+        if let Some(kept) = &mut self.kept {
+            return kept.add(entry, source);
+        }
         match entry.kind {
             Kind::Asked => {}
             Kind::Part => return self.kinds[PART].of(entry.index).add(entry),

@@ -150,6 +150,7 @@ fn plain<'a>(line: &'a [u8], clock: &mut Clock) -> Option<(Entry<'a>, Shape<'a>)
         resolution_ns,
         hits,
         index,
+        around: how,
         ..Entry::default()
     };
     let mut shape = Shape {
@@ -296,6 +297,7 @@ impl Ql {
             entry.fault = Fault::Error;
         }
         entry.text = statement.strip_suffix(b";").unwrap_or(statement);
+        entry.around = entry.text;
         if entry.fault == Fault::Error {
             entry.hits = UNKNOWN;
         }
