@@ -43,7 +43,7 @@ class Links:
 
     def link(self, host: Host) -> Link:
         """The one to this host, made if it is not there or was lost; HostError if it cannot be."""
-        key = (host.ssh_command, host.ssh, host.address, host.folder)
+        key = (host.name, host.ssh_command, host.ssh, host.address, host.folder)
         if key in self._open:
             link, number = self._open[key]
             if not link.lost:

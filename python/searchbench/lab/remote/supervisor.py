@@ -47,7 +47,6 @@ TREE_S = 0.5
 PIECE_BYTES = 1 << 20
 PATIENCE_S = 10.0
 DOOR_S = 10.0
-NOT_FOUND = 127
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LISTEN = "0A"
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -311,11 +310,12 @@ class Worker:
         self.writing: dict[str, BinaryIO] = {}
         self.failed: dict[str, str] = {}
         self.watched: Path | None = None
-        self.usage, self.lock = Usage(), threading.Lock()
+        self.usage, self.lock, self.reading = Usage(), threading.Lock(), threading.Lock()
 
     def serve(self) -> None:
         """Until the pipe ends, or ``bye``."""
-        threading.Thread(target=self.watch, daemon=True).start()
+        for work in (self.watch, self.mind_silence):
+            threading.Thread(target=work, daemon=True).start()
         while True:
             message = self.pipe.next()
             if message is None or message[0] == "bye":
@@ -570,8 +570,8 @@ class Worker:
             # Commands that run to their end are no servers; but none runs while a system is ended.
             left = kill_all(lambda: below(os.getpid()))
             self.read_logs()
-            self.watched, self.told = None, set()
-            self.logs.clear()
+            with self.reading:
+                self.watched, self.told, self.logs = None, set(), {}
             if left:
                 raise Wrong(f"process {left} does not end")
             return {}
@@ -580,12 +580,16 @@ class Worker:
 
     # What is said without being asked.
 
+    def mind_silence(self) -> None:
+        """End with it. A thread of its own: in a network that is gone, others wait to write."""
+        while time.monotonic() - self.pipe.heard < SILENCE_S:
+            time.sleep(TICK_S)
+        os._exit(3)
+
     def watch(self) -> None:
         """Ten times a second: what the processes used, what they printed, which have ended."""
         while True:
             time.sleep(TICK_S)
-            if time.monotonic() - self.pipe.heard > SILENCE_S:
-                os._exit(3)
             try:
                 self.look()
             except OSError:
@@ -595,9 +599,9 @@ class Worker:
         """One look."""
         with self.lock:
             children = dict(self.children)
-        self.read_logs()
-        for name, child in children.items():
-            code = child.poll()
+        codes = {name: child.poll() for name, child in children.items()}
+        self.read_logs()  # the last words come before the end
+        for name, code in codes.items():
             if code is not None and name not in self.told:
                 self.told.add(name)
                 self.pipe.send("ended", {"name": name, "code": code})
@@ -607,7 +611,11 @@ class Worker:
 
     def read_logs(self) -> None:
         """What was added to the logs of the running system."""
-        place = self.watched
+        with self.reading:
+            self.read_new(self.watched)
+
+    def read_new(self, place: Path | None) -> None:
+        """Of the logs in a folder; one thread at a time."""
         if place is None:
             return
         for log in place.glob("*.log"):

@@ -21,6 +21,7 @@ from searchbench.engines.engine import Companion, Engine, Laid, Parameters
 from searchbench.errors import LabError
 from searchbench.lab.remote.deployed import Far, Side, free_everywhere, insist_programs
 from searchbench.lab.remote.link import lost_of
+from searchbench.lab.system.listening import listening, sockets
 from searchbench.lab.system.names import Places, free_port, program
 from searchbench.lab.system.running import NO_FIELDS, Running
 from searchbench.lab.system.seat import Seat, in_child, insist_inside, seated
@@ -29,7 +30,6 @@ from searchbench.places.model import PARTS, is_part
 
 _STOP_TIMEOUT_S = 10.0
 _LOOKS = 4
-_LISTEN = "0A"  # the state of a socket in /proc/net/tcp
 _COMMAND_TIMEOUT_S = 3600.0
 _KILLED_S = 5.0  # what SIGKILL may take to free ports and files
 # An ordinary user in a user namespace: the files below, which are root's, are its own there.
@@ -284,14 +284,14 @@ class Deployment(Running):
             if ours or not there:
                 return ours
         else:
-            listening = _listening(port, self.process.pid)
-            if not listening:
+            there_are = listening(port, self.process.pid)
+            if not there_are:
                 return False
             try:
                 family = [self.process, *self.process.children(recursive=True)]
             except psutil.NoSuchProcess:
                 return False
-            if any(listening & _sockets(process.pid) for process in family):
+            if any(there_are & sockets(process.pid) for process in family):
                 return True
         self._strange += 1
         if self._strange >= _LOOKS:
@@ -301,37 +301,6 @@ class Deployment(Running):
                 "deploy",
             )
         return False
-
-
-def _listening(port: int, pid: int) -> set[str]:
-    """The sockets that listen on a port of a process's network, as its folder names them."""
-    found = set()
-    for name in ("tcp", "tcp6"):
-        path = Path(f"/proc/{pid}/net/{name}")
-        # There may be no IPv6 here, or the process may have ended.
-        with contextlib.suppress(OSError, StopIteration), path.open() as table:
-            next(table)
-            for row in table:
-                fields = row.split()
-                local, state, inode = fields[1], fields[3], fields[9]
-                if state != _LISTEN:
-                    break  # those that listen come first, and thousands of others may follow
-                if int(local.rpartition(":")[2], 16) == port:
-                    found.add(f"socket:[{inode}]")
-    return found
-
-
-def _sockets(pid: int) -> set[str]:
-    """What the descriptors of a process name; empty where it has ended or is not to be seen."""
-    try:
-        held = list(Path(f"/proc/{pid}/fd").iterdir())
-    except OSError:
-        return set()
-    names = set()
-    for descriptor in held:
-        with contextlib.suppress(OSError):  # closed meanwhile
-            names.add(str(descriptor.readlink()))
-    return names
 
 
 def _log(name: str) -> str:
