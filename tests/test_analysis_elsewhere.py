@@ -73,7 +73,7 @@ def test_what_others_took_on_a_host_is_a_finding_of_that_host() -> None:
     assert not {"foreign CPU on a host", "host not watched"} & kinds(NORTH).keys()
     busy = kinds(replace(NORTH, busy_s=18.0, steal_s=2.0))
     assert busy["foreign CPU on a host"].startswith("25 % of 4 cores of north, 10.00 CPU seconds")
-    assert busy["steal on a host"].startswith("5.0 % of 4 cores of north")
+    assert busy["steal on a host"].startswith("5 % of 4 cores of north")
     assert kinds(replace(NORTH, cpu_s=None))["host not watched"] == "north"
 
 

@@ -28,10 +28,10 @@ __all__ = ["home"]
 # Leaves its parent and its group twice, and spins for a while first.
 DAEMON = """
 import os, sys, time
-print("begun", flush=True)
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
+        print("begun", flush=True)
         time.sleep(600)
     os._exit(0)
 give_up = time.monotonic() + float(sys.argv[1])
@@ -92,6 +92,7 @@ def here(far: Path, **more: str) -> Host:
 def spinning(link: Link, run: Path, seconds: str = "600") -> int:
     """The daemon, started there; its id. Its second child is there too."""
     run.mkdir(exist_ok=True)
+    (run / "p0.log").unlink(missing_ok=True)
     link.begin(run)
     link.ask("fresh", path="run")
     found = link.ask(
@@ -124,7 +125,7 @@ def test_stopped_there_is_no_daemon_left_and_the_next_can_start(
     link = links.link(here(far))
     for _ in range(2):
         pid = spinning(link, tmp_path / "run", "0")
-        assert len(naming(far)) >= 4, "guard, worker, the process and its daemon"
+        assert until(lambda: len(naming(far)) == 4), "guard, worker, the process and its daemon"
         link.ask("stop", how="SIGTERM", wait_s=5.0)
         assert not psutil.pid_exists(pid)
         # Our own end of it, the guard and the worker.
@@ -138,9 +139,7 @@ def guard_and_worker(link: Link) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("who", ["pipe", "worker", "guard", "terminated"])
-def test_whatever_ends_takes_all_with_it(
-    who: str, home: Path, far: Path, tmp_path: Path
-) -> None:
+def test_whatever_ends_takes_all_with_it(who: str, home: Path, far: Path, tmp_path: Path) -> None:
     with Ledger() as made:
         links = Links(made)
         link = links.link(here(far))
@@ -173,6 +172,7 @@ def test_what_is_left_if_both_are_killed_is_undone_by_the_ledger(
     os.kill(worker, signal.SIGKILL)
     os.kill(guard, signal.SIGKILL)
     assert until(lambda: bool(link.lost))
+    assert link.lost in link.close()
     assert naming(far), "the daemon is nobody's child any more"
     assert list(far.iterdir())
     (thing,) = made._things.values()
@@ -197,6 +197,7 @@ def test_a_silent_network_ends_it_too(
         spinning(link, tmp_path / "run")
         assert until(lambda: not naming(far)), "the pipe is open, and nobody says anything"
         assert until(lambda: bool(link.lost))
+        link.close()
 
 
 def test_files_cross_once_and_what_changed_crosses_again(
@@ -253,7 +254,7 @@ def test_its_address_is_known_by_a_word_that_only_it_was_told(links: Links, far:
     [
         ({"folder": "/no/such/folder"}, "folder", "no folder can be made in /no/such/folder there"),
         ({"ssh": "north", "ssh_command": "no-such-ssh"}, "ssh_command", "cannot be started"),
-        ({"ssh": "a", "address": "no such address"}, "address", "is not known here as an address"),
+        ({"address": "no such address"}, "address", "is not known here as an address"),
         ({"ssh": "a", "address": "127.0.0.1", "ssh_command": "sh -c 'echo Full >&2; exit 3'"},
          "ssh", "ended with exit code 3 .*: Full"),
         ({"ssh": "a", "address": "127.0.0.1", "ssh_command": "sh -c 'echo No >&2; exit 255'"},

@@ -66,7 +66,9 @@ def far(home: Path) -> Iterator[Path]:
 def hosts(machines: World, far: Path, north: str = "", south: str = "") -> str:
     """The tables of both hosts; ``north``, ``south``: further keys."""
     own = f'ssh_command = "ssh -F {machines.config}"\nfolder = "{far}"\n'
-    return f'[hosts.north]\nssh = "north"\n{own}{north}\n[hosts.south]\nssh = "south"\n{own}{south}\n'
+    return (
+        f'[hosts.north]\nssh = "north"\n{own}{north}\n[hosts.south]\nssh = "south"\n{own}{south}\n'
+    )
 
 
 def in_hub(machines: World, work: Callable[[], T]) -> T:

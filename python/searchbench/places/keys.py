@@ -39,8 +39,8 @@ HOST_KEYS: tuple[SpecKey, ...] = (
             '2222 -i key"'),
     SpecKey("address", "text", None, "with `ssh`: the address of that machine where its processes "
             "listen and are asked; default: where ssh goes"),
-    SpecKey("folder", "text", "/var/tmp", "with `ssh`: the folder of that machine in which a folder "
-            "of ours is made, for the files of what runs there"),
+    SpecKey("folder", "text", "/var/tmp", "with `ssh`: the folder of that machine in which a "
+            "folder of ours is made, for the files of what runs there"),
     SpecKey("path", "texts", None, "with `ssh`: folders of that machine in which the engine's "
             "programs are, if those of its PATH do not have them"),
 )  # fmt: skip

@@ -304,7 +304,10 @@ class Session:
 
     @property
     def cpus(self) -> tuple[int, ...]:
-        """The cores here of what is started, on all hosts of this machine. LabError where there are not so many."""
+        """The cores of this machine of what is started, on all its hosts.
+
+        LabError where there are not so many.
+        """
         place, cores = self.place, self.sitting.cores
         if place is None or not place.hosts:
             return dealt(place, cores)

@@ -1,4 +1,4 @@
-"""What of one deployment runs on one host: its files there, its processes, its programs' version."""
+"""What of one deployment runs on one host: its files and processes there, and its programs."""
 
 from __future__ import annotations
 

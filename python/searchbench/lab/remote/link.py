@@ -126,7 +126,6 @@ class Link:
     def open(self) -> None:
         """Log in, start the supervisor, and hear what machine that is."""
         host = self.host
-        self.address = resolved(host)
         argv = command(host.ssh_command, host.ssh, "guard", host.folder, self.name)
         try:
             # A group of its own: Ctrl-C is for us, and we end it.
@@ -163,6 +162,11 @@ class Link:
             self.close()
             raise HostError(host.name, f"no folder can be made in {host.folder} there: {wrong}; "
                             "name another with `folder`", "folder")  # fmt: skip
+        try:
+            self.address = resolved(host)
+        except HostError:
+            self.close()
+            raise
 
     @property
     def machine(self) -> dict[str, Any]:
@@ -254,8 +258,10 @@ class Link:
                     "`address`", "address",
                 ) from None  # fmt: skip
             if said != word:
-                raise HostError(self.host.name, f"what answers at {self.address} is another "
-                                "machine; give its own address with `address`", "address")  # fmt: skip
+                raise HostError(
+                    self.host.name, f"what answers at {self.address} is another machine; give its "
+                    "own address with `address`", "address",
+                )  # fmt: skip
         return min(took)
 
     def hang_up(self) -> None:

@@ -265,7 +265,7 @@ class Usage:
         return {**found, "read_bytes": read_bytes, "write_bytes": write_bytes} if known else found
 
     def of_machine(self) -> Fields:
-        """CPU seconds of the whole machine: busy (but for interrupts), and taken by a hypervisor."""
+        """CPU seconds of the whole machine: busy (without interrupts), and stolen from it."""
         words = read("/proc/stat").split("\n", 1)[0].split()[1:9]
         if len(words) < 8:
             return {}
@@ -400,7 +400,7 @@ class Worker:
         return {"free": found}
 
     def on_door(self, address: str, word: str) -> Found:
-        """Listen at an address once, and say a word to who comes: is it ours, and is there a way?"""
+        """Listen at an address for a while, and say a word to who comes: is there a way to us?"""
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         listener = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -444,7 +444,13 @@ class Worker:
         return None
 
     def on_put(
-        self, path: str, at: int, last: bool, mtime_ns: int = 0, mode: int = 0o600, blob: bytes = b""
+        self,
+        path: str,
+        at: int,
+        last: bool,
+        mtime_ns: int = 0,
+        mode: int = 0o600,
+        blob: bytes = b"",
     ) -> Found:
         """A piece of a file; pieces come in their order. What fails is said with the last."""
         file = self.inside(path)

@@ -41,9 +41,7 @@ class Seat:
     link: Link | None = None
 
 
-def seated(
-    engine: str, service: Service, seat: Seat, agents: Sequence[Seat]
-) -> Mapping[str, Seat]:
+def seated(engine: str, service: Service, seat: Seat, agents: Sequence[Seat]) -> Mapping[str, Seat]:
     """Where each process of a service runs, by its name, "" being the one that is asked.
 
     ``agents``: the seats of its agents in their order; none: they are where the server is.
