@@ -93,7 +93,7 @@ class Machine:
         self._sender = Sender(cast("BinaryIO", self.process.stdin))
         self._receiver = Receiver(cast("BinaryIO", self.process.stdout), self._place)
         self._threads = [
-            threading.Thread(target=target, daemon=True) for target in (self._listen, self._errors)
+            threading.Thread(target=target, daemon=True) for target in (self._errors, self._listen)
         ]
         for thread in self._threads:
             thread.start()
@@ -166,7 +166,7 @@ class Machine:
         except subprocess.TimeoutExpired:
             said = instead or " | ".join(self._words)
             return f"what answers is not searchbench: {said!r}"
-        self._threads[1].join(_ENDS_S)
+        self._threads[0].join(_ENDS_S)
         said = " | ".join(self._words) or instead or "it said nothing"
         if self._greeted:
             return (

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from searchbench.errors import LabError
+from searchbench.lab.fleet.machine import HERE
 from searchbench.lab.place import host, slow, zfs
 from searchbench.lab.place.control import hierarchies
 from searchbench.lab.place.cores import dealt, numbers
@@ -17,7 +18,6 @@ from searchbench.lab.place.disk import MAKERS
 from searchbench.lab.place.storage import megabytes, size_words
 from searchbench.lab.place.things import run
 from searchbench.lab.place.throttle import limits_of
-from searchbench.lab.remote.link import HERE
 from searchbench.lab.system.names import program
 from searchbench.places import Host, Place, Storage, place_of
 from searchbench.study.plan import Plan

@@ -18,6 +18,7 @@ from searchbench.lab.remote.link import command, source
 _TIMEOUT_S = 40.0
 _AGAIN_S = 30.0  # a host that did not answer is not asked again before
 _silent: dict[str, tuple[float, str]] = {}
+_gone: set[str] = set()  # folders that are known to be gone; none comes again under its name
 
 
 class Remote(Thing, frozen=True, tag=True):
@@ -36,15 +37,24 @@ class Remote(Thing, frozen=True, tag=True):
 
     def there(self) -> bool:
         """Is it there, or anything that was started with it? True where the host does not say."""
+        if self.path in _gone:
+            return False
         found, why = self._asked("there")
-        return bool(why or found["there"])
+        there = bool(why or found["there"])
+        if not there:
+            _gone.add(self.path)
+        return there
 
     def undo(self) -> str:
         """End what still runs, and remove the folder."""
         if not self.path.rpartition("/")[2].startswith(PREFIX):
             return f"{self} is left alone: it does not have our name"
+        if self.path in _gone:
+            return ""
         found, why = self._asked("clean")
         why = why or str(found["left"])
+        if not why:
+            _gone.add(self.path)
         return f"{self}: {why}" if why else ""
 
     def _asked(self, what: str) -> tuple[dict[str, Any], str]:

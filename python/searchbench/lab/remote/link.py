@@ -143,7 +143,7 @@ class Link:
         self._sender = Sender(pipe)
         self._threads = [
             threading.Thread(target=target, name=f"host {host.name}", daemon=True)
-            for target in (self._listen, self._errors, self._live)
+            for target in (self._errors, self._listen, self._live)
         ]
         with contextlib.suppress(OSError):  # it says itself why it is gone
             pipe.write(source())
@@ -202,7 +202,7 @@ class Link:
         if self.lost:
             raise HostError(self.host.name, self.lost)
         with contextlib.suppress(OSError, ValueError):  # the listening thread says why
-            self._sender.send(kind, fields, {"data": blob} if blob else None)
+            self._sender.send(kind, fields, {"data": memoryview(blob)} if blob else None)
 
     def begin(self, run: Path) -> None:
         """A deployment begins: what is said from now on is of it; logs are appended in ``run``."""
@@ -361,7 +361,7 @@ class Link:
             code = self.process.wait(5.0)
         except subprocess.TimeoutExpired:
             return f"what answers is not our supervisor: {instead or ' | '.join(self._words)!r}"
-        self._threads[1].join(5.0)
+        self._threads[0].join(5.0)
         said = " | ".join(self._words) or instead or "it said nothing"
         name = self.host.ssh
         if self.greeted:

@@ -347,11 +347,11 @@ class Worker:
             self.pipe.send("done", {"ask": number, **(found or {})})
 
     @staticmethod
-    def refusal(error: Exception) -> Fields:
+    def refusal(error: Wrong | OSError) -> Fields:
         """An error as a reply has it."""
         if isinstance(error, Wrong):
             return {"wrong": str(error), "key": error.key}
-        where = f"{error.filename}: " if getattr(error, "filename", None) else ""
+        where = f"{error.filename}: " if error.filename else ""
         return {"wrong": f"{where}{error.strerror or error}", "key": ""}
 
     def inside(self, path: str | Path) -> Path:
