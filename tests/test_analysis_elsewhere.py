@@ -16,7 +16,7 @@ NORTH = Elsewhere(
     memory_bytes=8_000_000_000, processes=1, seconds=10.0, cpu_s=8.0, peak_rss_bytes=1e8,
     read_bytes=0.0, write_bytes=0.0, major_faults=0.0, busy_s=8.5, steal_s=0.0,
 )  # fmt: skip
-SOUTH = replace(NORTH, host="south", cpu_s=38.0, busy_s=38.1, peak_rss_bytes=2e8)
+SOUTH = replace(NORTH, host="south", boot_id="c", cpu_s=38.0, busy_s=38.1, peak_rss_bytes=2e8)
 CORES = [CoreTotals(cpu=n, busy_s=2.0, interrupts_s=0.0, steal_s=0.0, idle_s=8.0) for n in (0, 1)]
 
 
@@ -74,6 +74,8 @@ def test_what_others_took_on_a_host_is_a_finding_of_that_host() -> None:
     busy = kinds(replace(NORTH, busy_s=18.0, steal_s=2.0))
     assert busy["foreign CPU on a host"].startswith("25 % of 4 cores of north, 10.00 CPU seconds")
     assert busy["steal on a host"].startswith("5 % of 4 cores of north")
+    both = replace(NORTH, cpu_s=9.0, busy_s=17.5), replace(NORTH, host="two", busy_s=17.5)
+    assert "foreign CPU on a host" not in kinds(*both), "two hosts of one machine"
     assert kinds(replace(NORTH, cpu_s=None))["host not watched"] == "north"
 
 

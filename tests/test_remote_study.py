@@ -20,11 +20,12 @@ import pytest
 from namespaces import CLIENTS, World, world
 from placing import SOURCES, home
 from searchbench.analysis.judge import judge
+from searchbench.cli import app
 from searchbench.engines import ENGINES
 from searchbench.errors import StudyError
 from searchbench.lab.conduct.watch import Silence
 from searchbench.lab.get.install import missing
-from searchbench.lab.place import ledger
+from searchbench.lab.place import abilities, ledger
 from searchbench.lab.remote import supervisor
 from searchbench.lab.remote.link import Link
 from searchbench.measure.run import run as measure
@@ -311,6 +312,23 @@ def test_another_version_and_a_host_that_is_silent_are_told_before_the_first_min
     assert "host south: ssh failed: " in str(complaint)
     assert "`ssh nobody` must work without a question" in str(complaint)
     assert silent.read_text().splitlines()[complaint.line - 1] == 'ssh = "nobody"'
+
+
+def test_a_check_asks_no_host(
+    home: Path, far: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = '[hosts.north]\nssh = "north"\nssh_command = "no-such-ssh"\n[systems.sphinx]\n'
+    path = study(home, text + 'agents = "north"\n')
+    monkeypatch.setattr(Link, "open", lambda self: pytest.fail("a host was asked"))
+    assert not app(["check", str(path)])
+    assert "ssh" not in capsys.readouterr().err
+    usual = path.read_text().replace('ssh_command = "no-such-ssh"\n', "")
+    path.write_text(usual)
+    monkeypatch.setattr(abilities, "program", lambda name: None if name == "ssh" else "/bin/true")
+    with pytest.raises(Exception, match="host north: ssh: ssh is not installed; apt-get install"):
+        app(["run", str(path), "--record", str(home / "record")])
+    assert not app(["places"])
+    assert "ssh: ssh is not installed; apt-get install openssh-client" in capsys.readouterr().out
 
 
 def test_a_network_that_goes_silent_is_a_lost_connection(

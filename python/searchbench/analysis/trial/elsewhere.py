@@ -50,6 +50,17 @@ def used_share(one: Elsewhere) -> float | None:
     return one.cpu_s / one.seconds / one.cores
 
 
+def others_s(one: Elsewhere, trial: Trial) -> float | None:
+    """CPU seconds of that machine that were not the system's; None: not known.
+
+    Several hosts of a study may be one machine, whose counters then have the processes of all.
+    """
+    own = [each.cpu_s for each in trial.elsewhere if each.boot_id == one.boot_id]
+    if one.busy_s is None or None in own:
+        return None
+    return max(0.0, one.busy_s - sum(cpu_s or 0.0 for cpu_s in own))
+
+
 def said(ones: Sequence[Elsewhere]) -> str:
     """How much of its cores the system used on each, as a clause."""
     shares = [(one, used_share(one)) for one in ones]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from searchbench.analysis.trial import placed
+from searchbench.analysis.trial import elsewhere, placed
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.rows import Row, Severity
 from searchbench.analysis.words import percent, plural
@@ -192,7 +192,8 @@ def _on_hosts(trial: Trial, trace: Trace) -> Iterator[Row]:
         core_s = one.seconds * one.cores
         if one.this_machine or core_s <= 0:
             continue
-        if one.cpu_s is None or one.busy_s is None or one.steal_s is None:
+        others, stolen = elsewhere.others_s(one, trial), one.steal_s
+        if others is None or stolen is None:
             yield (
                 "host not watched",
                 "note",
@@ -202,7 +203,6 @@ def _on_hosts(trial: Trial, trace: Trace) -> Iterator[Row]:
                 "Use a quieter network, and look at that machine while it is measured.",
             )
             continue
-        others, stolen = one.busy_s - one.cpu_s, one.steal_s
         if others > TICKS_S and others >= FOREIGN_WARNING * core_s:
             yield (
                 "foreign CPU on a host",

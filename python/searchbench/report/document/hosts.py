@@ -43,10 +43,14 @@ _MACHINES = (
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """A host that ssh reaches, as the valid trials of a treatment found it."""
+    """A host that ssh reaches, in each valid trial of a treatment.
+
+    ``others_s``: CPU seconds that were not the system's.
+    """
 
     label: str
     seen: tuple[Elsewhere, ...]
+    others_s: tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +150,15 @@ def _table(rows: list[_Row]) -> Table:
 
 def _machines(label: str, trials: Sequence[Trial]) -> list[_Machine]:
     """Each host of these trials that ssh reaches, with what it did in each."""
-    by_host: dict[str, list[Elsewhere]] = {}
-    for one in (one for trial in trials for one in trial.elsewhere):
-        by_host.setdefault(one.host, []).append(one)
-    return [_Machine(label, tuple(seen)) for seen in by_host.values()]
+    by_host: dict[str, list[tuple[Elsewhere, float | None]]] = {}
+    for trial in trials:
+        for one in trial.elsewhere:
+            others_s = elsewhere.others_s(one, trial)
+            by_host.setdefault(one.host, []).append((one, others_s))
+    return [
+        _Machine(label, tuple(one for one, _ in seen), tuple(others for _, others in seen))
+        for seen in by_host.values()
+    ]
 
 
 def _of_machines(rows: list[_Machine]) -> Table:
@@ -175,10 +184,11 @@ def _of_machines(rows: list[_Machine]) -> Table:
     def others(row: _Machine) -> Cell:
         if row.seen[-1].this_machine:
             return NONE
-        return mean(
-            [None if one.busy_s is None or one.cpu_s is None or one.seconds <= 0
-             else max(0.0, one.busy_s - one.cpu_s) / one.seconds for one in row.seen], "cores",
-        )  # fmt: skip
+        cores = [
+            None if others_s is None or one.seconds <= 0 else others_s / one.seconds
+            for one, others_s in zip(row.seen, row.others_s, strict=True)
+        ]
+        return mean(cores, "cores")
 
     return table(
         rows,
