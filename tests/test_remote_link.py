@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import sys
@@ -131,6 +132,14 @@ def test_stopped_there_is_no_daemon_left_and_the_next_can_start(
         # Our own end of it, the guard and the worker.
         assert until(lambda: len(naming(far)) == 2), naming(far)
         assert link.exits == {}, "what was stopped has not ended by itself"
+
+
+def test_what_is_sent_is_of_python_3_8_and_imports_nothing_of_ours() -> None:
+    tree = ast.parse(Path(supervisor.__file__).read_text(), feature_version=(3, 8))
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import)
+             for alias in node.names}  # fmt: skip
+    names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name.partition(".")[0] for name in names} <= sys.stdlib_module_names
 
 
 def guard_and_worker(link: Link) -> tuple[int, int]:

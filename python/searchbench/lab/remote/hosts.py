@@ -64,6 +64,9 @@ class Links:
             else:
                 self.ledger.settled(number)  # nothing was made there, or it is gone
             raise
+        except BaseException:
+            link.close()  # the ledger undoes it, if it must be
+            raise
         self._open[key] = (link, number)
         return link
 

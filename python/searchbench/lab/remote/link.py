@@ -155,13 +155,13 @@ class Link:
         except queue.Empty:
             self._lose(f"it said nothing in {_HELLO_S:.0f} s; `ssh {host.ssh}` must work without "
                        "a question")  # fmt: skip
-        if self.lost:
-            self.close()
-            raise HostError(host.name, self.lost)
-        if wrong := self.about.get("wrong"):
+        if wrong := self.about.get("wrong"):  # then it ends, which is no loss
             self.close()
             raise HostError(host.name, f"no folder can be made in {host.folder} there: {wrong}; "
                             "name another with `folder`", "folder")  # fmt: skip
+        if self.lost:
+            self.close()
+            raise HostError(host.name, self.lost)
         try:
             self.address = resolved(host)
         except HostError:
