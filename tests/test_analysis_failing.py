@@ -75,6 +75,27 @@ def test_a_step_that_failed_once_of_three_times_is_compared_by_the_others(tmp_pa
     assert found.verdict.best == "b"
 
 
+@pytest.mark.parametrize("status", ["ok", "failed"])
+def test_clients_at_which_every_step_failed_are_no_more_than_it_sustains(
+    tmp_path: Path, status: str
+) -> None:
+    run = sweep()
+    for n in (1, 2, 4):
+        run.add(f"a-{n}", system="a", server=lognormal(0.004, 0.1), clients=n, seconds=11.0,
+                levels={"system": "a", "load.clients": n})  # fmt: skip
+    path = run.write(tmp_path / "r")
+    for trial in path.glob("trials/*-a-4/trial.json"):
+        text = trial.read_text()
+        for ok in ('"status":"ok"', '"status": "ok"'):
+            text = text.replace(ok, ok.replace("ok", status))
+        trial.write_text(text)
+    said = judge(open_record(path)).verdict.decision
+    if status == "ok":
+        assert "That is the last usable step, so it may sustain more" in said
+    else:
+        assert "That is the last usable step: nothing is known beyond 2 clients." in said
+
+
 def rates(path: Path, share: float, per_s: tuple[int, ...] = (200, 400)) -> Judgement:
     """Two servers at these rates; the second fails a share of the requests, at once."""
     run = sweep()

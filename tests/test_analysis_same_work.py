@@ -104,6 +104,22 @@ def test_a_subject_that_answers_the_same_twice_as_fast_is_faster_and_the_best(
     assert "not read" not in found.verdict.decision
 
 
+def test_of_two_subjects_that_were_asked_other_requests_the_faster_only_leads(
+    tmp_path: Path,
+) -> None:
+    study = Study(blocks=3, control=None, judging={"measure": "sweep"},
+                  block_noise=0.005, trial_noise=0.005)  # fmt: skip
+    for name, service_s in (("a", 0.004), ("b", 0.002)):
+        for n in (1, 2):
+            study.add(f"{name}-{n}", system=name, server=lognormal(service_s, 0.1), clients=n,
+                      levels={"system": name, "load.clients": n}, subject=name,
+                      corpus={"digest": name})  # fmt: skip
+    found = judge(open_record(study.write(tmp_path / "r")))
+    assert verdicts(found) == {"not resolved"}
+    assert (found.verdict.best, found.verdict.resolved) == (None, False)
+    assert "they were not asked the same requests" in found.verdict.decision
+
+
 def test_of_four_subjects_the_reason_is_said_too(tmp_path: Path) -> None:
     study = Study(blocks=3, control=None, judging={"measure": "sweep"},
                   block_noise=0.005, trial_noise=0.005)  # fmt: skip

@@ -15,7 +15,15 @@ import report_examples as examples
 from searchbench.analysis.judgement import Judgement, Scale
 from searchbench.report.document.compare import shown_comparisons
 from searchbench.report.figures import study as figures
-from searchbench.report.figures.curves import apart, by_nines, log_domain, log_ticks, names, nines
+from searchbench.report.figures.curves import (
+    against,
+    apart,
+    by_nines,
+    log_domain,
+    log_ticks,
+    names,
+    nines,
+)
 from searchbench.report.figures.draw import svg
 from searchbench.report.figures.look import DARK, MANY, NARROW, SERIES, SERIES_DARK, WIDE, Look
 
@@ -159,6 +167,30 @@ def test_long_names_lose_what_all_share_and_are_still_told_apart() -> None:
     assert [re.findall(r"\d", name) for name in cut] == [["1"], ["2"], ["4"]]
     assert all(len(name) <= 20 for name in cut)
     assert names(["a" * 50, "a" * 50], 10) == ["aaaa…aaaaa #1", "aaaa…aaaaa #2"]
+
+
+def test_levels_that_say_what_they_are_lose_their_names_before_their_middle() -> None:
+    of = "clients={} place={} searcher=per-thread keys=true memory={}"
+    long = [
+        of.format(n, p, m) for n in (1, 2) for p in ("disk", "ssd") for m in ("little", "ample")
+    ]
+    assert names(long, 44)[:2] == [
+        "clients=1 disk per-thread keys=true little",
+        "clients=1 disk per-thread keys=true ample",
+    ]
+    assert names(long, 70) == long, "there is room for all of it"
+    same = ["a=x b=y", "b=x a=y", "a=xx b=y" * 9]
+    assert names(same, 20)[:2] == same[:2], "without their names these would be one"
+
+
+def test_a_pair_is_named_by_the_levels_in_which_it_differs() -> None:
+    a, b = "clients=2 place=ssd memory=little", "clients=2 place=disk memory=little"
+    assert against(b, a) == "place=disk against ssd: clients=2 memory=little"
+    assert against("place=ssd memory=enough", "place=disk memory=little") == (
+        "place=ssd memory=enough against place=disk memory=little"
+    )
+    assert against("tantivy", "sqlite") == "tantivy against sqlite"
+    assert against("a=1 b=2", "a=1 c=2") == "a=1 b=2 against a=1 c=2"
 
 
 @given(st.floats(1e-9, 1e4), st.floats(1, 1e6))

@@ -28,6 +28,8 @@ Ints = NDArray[np.int64]
 Names = tuple[str, str]
 SIDES: Names = "the first", "the second"
 NOT_READ = "the replies were not read"
+NO_ANSWERS = "nobody knows whether they answer the same, as their answers are not on record"
+OTHER_REQUESTS = "they were not asked the same requests"
 
 
 def _none() -> Ints:
@@ -42,7 +44,7 @@ class SameWork:
     of replies that nobody read, asked alone and under one load. ``blind``: which of the two (0, 1)
     has no reply that could be read, while the other has. ``changed``: that one's replies under load
     have other sizes than alone, a clause. ``other``: the numbers of the requests that are answered
-    otherwise, or well by one side only.
+    otherwise, or well by one side only. ``unknown``: why none of this could be found, a clause.
     """
 
     pair: Pair | None = None
@@ -51,6 +53,7 @@ class SameWork:
     blind: int | None = None
     changed: str = ""
     other: Ints = field(default_factory=_none)
+    unknown: str = ""
 
     @property
     def not_read(self) -> bool:
@@ -92,9 +95,11 @@ class SameWork:
         return pairs.all_empty(self.pair)
 
     def doubt(self, names: Names = SIDES) -> str:
-        """Why whoever is in front only leads, a clause; empty: most is answered alike, or it is not
-        known. Of requests that find nothing on either side nothing is learnt.
+        """Why whoever is in front only leads, a clause; empty: most is answered alike. Of requests
+        that find nothing on either side nothing is learnt.
         """
+        if self.unknown:
+            return self.unknown
         if self.blind is not None:
             return self.apart(names)
         for one, when in ((self.alone, ""), (self.loaded, "under load ")):
@@ -129,11 +134,15 @@ def same_work(a: Answers | None, b: Answers | None, agree: Callable[[], Pair | N
     """What is known of two sides by what they answered when asked alone. ``agree``: as their
     replies agree, asked only if those of both could be read. None: none is on record.
     """
-    if a is None or b is None or not same_question(a.about, b.about):
-        return SameWork()
+    if a is None or b is None:
+        return SameWork(unknown=NO_ANSWERS)
+    if not same_question(a.about, b.about):
+        return SameWork(unknown=OTHER_REQUESTS)
     if a.readable and b.readable:
         pair = agree()
-        return SameWork(pair, other=_otherwise(a, b, pair)) if pair is not None else SameWork()
+        if pair is None:
+            return SameWork(unknown=OTHER_REQUESTS)
+        return SameWork(pair, other=_otherwise(a, b, pair))
     if a.readable or b.readable:
         return SameWork(blind=0 if b.readable else 1)
     return _sized(SameWork(alone=unread(a.about, b.about)))

@@ -61,9 +61,15 @@ def knee(own: Sequence[Point]) -> Knee:
 
 
 def sentences(
-    name: str, own: Sequence[Point], *, drifts: bool = False, hidden: bool = False
+    name: str,
+    own: Sequence[Point],
+    *,
+    drifts: bool = False,
+    hidden: bool = False,
+    failed_at: float = 0.0,
 ) -> list[str]:
-    """What one subject answers to so many clients. ``own``: as of ``knee``.
+    """What one subject answers to so many clients. ``own``: as of ``knee``; ``failed_at``: the most
+    clients of a step that came to nothing.
 
     ``drifts``: its speed changed with the time, which no comparison of two of its steps leaves out;
     ``hidden``: it would not show if it did, as every pass was in one order.
@@ -103,7 +109,7 @@ def sentences(
         )
     if first is found.last:
         # What answered next to nothing with more clients may not sustain more.
-        stuck = any(p.x > first.x for p in few)
+        stuck = failed_at > first.x or any(p.x > first.x for p in few)
         more = ", so it may sustain more" if first.errors <= at.ERRORS and not stuck else ""
         said.append(
             f"That is the last usable step{more}: nothing is known beyond {counted(first.x)}."

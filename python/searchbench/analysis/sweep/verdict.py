@@ -46,6 +46,10 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
     otherwise, ended, unserved = (
         at.points(steps, use=use) for use in (at.otherwise, at.ended, at.unserved)
     )
+    failed_at = {
+        name: max((p.x for p in driven[name] if not any(map(at.valid, p.steps))), default=0.0)
+        for name in driven
+    }
     labels = {t.treatment: t.label for t in judged.treatments}
     kept, several = promises.sentences(steps), say.of_subjects(driven, decide, agreeing)
     order = {s.trial: i for i, s in enumerate(steps)}
@@ -68,7 +72,9 @@ def sustained(judged: Judgement, subjects: Mapping[str, str], evidence: Evidence
                 *said(
                     say.so_far(name, own)
                     if judged.first_look
-                    else say.of_points(name, own, drifts[name] is not None, hidden[name]),
+                    else say.of_points(
+                        name, own, drifts[name] is not None, hidden[name], failed_at.get(name, 0.0)
+                    ),
                     alone,
                     Rank.MORE,
                 )

@@ -40,12 +40,16 @@ def _dead(own: Sequence[Point]) -> list[Point]:
 
 
 def of_points(
-    name: str, own: Sequence[Point], drifts: bool = False, hidden: bool = False
+    name: str,
+    own: Sequence[Point],
+    drifts: bool = False,
+    hidden: bool = False,
+    failed_at: float = 0.0,
 ) -> list[str]:
     """What one subject sustains. ``own``: its points by ascending load, at least one.
 
     ``drifts``: its speed changed with the time too; ``hidden``: that it did would not show (both:
-    ``sweep.drift``).
+    ``sweep.drift``); ``failed_at``: the greatest load at which a step of it came to nothing.
     """
     kind, dead = own[0].kind, _dead(own)
     if dead and len(dead) < len(own) and kind != "replay":
@@ -55,9 +59,11 @@ def of_points(
             f"At {listed([digits(p.x) for p in dead])} {unit} {name} answered no request well, so "
             "what it sustains there is unknown: look at the outcomes and at its log."
         )
-        return [*of_points(name, alive, drifts, hidden), stopped, *_errors(name, dead)]
+        failed_at = max(failed_at, *(p.x for p in dead))
+        of_alive = of_points(name, alive, drifts, hidden, failed_at)
+        return [*of_alive, stopped, *_errors(name, dead)]
     say: dict[str, Callable[[str, Sequence[Point]], list[str]]] = {
-        "closed": partial(clients.sentences, drifts=drifts, hidden=hidden),
+        "closed": partial(clients.sentences, drifts=drifts, hidden=hidden, failed_at=failed_at),
         "open": _rates,
         "replay": _replay,
     }

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from searchbench.analysis.judgement import Curve
 from searchbench.report.document.text import line
+
+# The name of a level whose value is a word of its own: no number, and not "true".
+_NAMED_LEVEL = re.compile(r"\b[\w.-]+=(?!(?:true|false|none|yes|no|on|off)\b)(?=[^\W\d])")
 
 
 def thinned(curve: Curve, most: int) -> Curve:
@@ -95,16 +99,34 @@ def apart(positions: Sequence[float], gap: float, low: float, high: float) -> li
 def names(labels: Sequence[str], limit: int) -> list[str]:
     """Labels of at most ``limit`` characters that still differ.
 
-    Where one is too long, the words that all begin or end with give way first, then the middle.
+    Where one is too long, the words that all begin or end with give way first, then the names of
+    levels that say themselves what they are (``place=disk``: ``disk``), then the middle.
     """
     whole = [line(label) for label in labels]
     if len(whole) > 1 and max(map(len, whole)) > limit:
         whole = _without_shared(whole)
+    if max(map(len, whole), default=0) > limit:
+        brief = [_NAMED_LEVEL.sub("", label) for label in whole]
+        whole = brief if len(set(brief)) == len(set(whole)) else whole
     cut = [_middle(label, limit) for label in whole]
     return [
         name if cut.count(name) == 1 else f"{name} #{cut[: i + 1].count(name)}"
         for i, name in enumerate(cut)
     ]
+
+
+def against(b: str, a: str) -> str:
+    """Two labels of the same factors in one: the levels that differ first, what they share last."""
+    mine, other = b.split(" "), a.split(" ")
+    keys = [[word.partition("=")[0] for word in words] for words in (mine, other)]
+    if keys[0] != keys[1] or not all("=" in word for word in (*mine, *other)):
+        return f"{b} against {a}"
+    apart = [(x, y) for x, y in zip(mine, other, strict=True) if x != y]
+    shared = [x for x, y in zip(mine, other, strict=True) if x == y]
+    if not apart or not shared:
+        return f"{b} against {a}"
+    theirs = " ".join(y.partition("=")[2] for _, y in apart)
+    return f"{' '.join(x for x, _ in apart)} against {theirs}: {' '.join(shared)}"
 
 
 def _without_shared(labels: Sequence[str]) -> list[str]:

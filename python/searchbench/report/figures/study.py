@@ -13,7 +13,7 @@ import altair as alt
 
 from searchbench.analysis.judgement import Comparison, Curve, Judgement, Scale, TrialResult
 from searchbench.report.document.text import line
-from searchbench.report.figures.curves import by_nines, drawable, names, nines, thinned
+from searchbench.report.figures.curves import against, by_nines, drawable, names, nines, thinned
 from searchbench.report.figures.look import GHOST, INK, MANY, MARK, SERIES, SHADE, Look
 from searchbench.report.figures.plots import (
     Axis,
@@ -183,7 +183,7 @@ def differences(comparisons: Sequence[Comparison], labels: Mapping[str, str], lo
         if c.ratio is None or c.ratio.value <= 0:
             continue
         interval, other = c.ratio.interval, line(labels.get(c.a, c.a))
-        name = other if one else f"{line(labels.get(c.b, c.b))} against {other}"
+        name = other if one else against(line(labels.get(c.b, c.b)), other)
         row: dict[str, Any] = {
             "name": name,
             "ratio": c.ratio.value,
