@@ -15,8 +15,8 @@ from searchbench.analysis.capacity.bracket import (
     IF_FAILED,
     NOT_COMPARABLE,
     ROUGH,
-    SURE_EFFORT,
 )
+from searchbench.analysis.capacity.pace import SURE_EFFORT
 from searchbench.analysis.capacity.table import table
 from searchbench.analysis.compare import builds, standing
 from searchbench.analysis.compare.same_work import SameWork
@@ -235,8 +235,7 @@ def _unread(several: Sequence[tuple[str, str]], work: Works, after: str = "") ->
 
 
 def _once(gap: float, searches: int, after: bool) -> str:
-    """That each was started once or twice, which no interval covers. ``after``: one after another.
-    """
+    """That each was started once or twice, which no interval covers. ``after``: one after another."""
     order = " A change of the machine from one search to the next would look the same."
     return (
         f"Each configuration was started and searched {'once' if searches < 2 else 'twice'}, so "

@@ -29,6 +29,7 @@ from searchbench.analysis.trial import (
     by_class,
     cache,
     coverage,
+    elsewhere,
     firsts,
     jobs,
     latency,
@@ -43,6 +44,7 @@ from searchbench.analysis.trial import (
     validity,
     warmup,
 )
+from searchbench.analysis.trial.elsewhere import whole
 from searchbench.analysis.trial.measured import (
     Measured,
     Samples,
@@ -159,7 +161,7 @@ def judge_trial(
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
     figures = _figures(trial, measured, counts, service, response, rate) | of_warmup
-    figures |= alone.figures(trial)
+    figures |= alone.figures(trial) | elsewhere.figures(trial)
     if looked:
         figures[replies.OTHERWISE] = Estimate(differ / looked, "share", looked)
     if first_asks is not None:
@@ -326,12 +328,13 @@ def resources(trials: Sequence[Trial], result: TreatmentResult) -> dict[str, Est
     valid = {t.trial for t in result.trials if t.counts}
     values: dict[str, list[float]] = {}
     for trial in (trial for trial in trials if trial.trial in valid):
+        server = whole(trial)
         row: dict[str, float | None] = {
-            "peak_rss_bytes": trial.server.peak_rss_bytes,
-            "read_bytes": trial.server.read_bytes,
-            "write_bytes": trial.server.write_bytes,
-            "jvm_compilers_s": trial.server.jvm_compilers_s,
-            "jvm_collectors_s": trial.server.jvm_collectors_s,
+            "peak_rss_bytes": server.peak_rss_bytes,
+            "read_bytes": server.read_bytes,
+            "write_bytes": server.write_bytes,
+            "jvm_compilers_s": server.jvm_compilers_s,
+            "jvm_collectors_s": server.jvm_collectors_s,
         }
         if (ingest := trial.ingest) is not None:
             row["index_bytes"] = ingest.index_bytes
@@ -382,7 +385,7 @@ def _figures(
     if answered := int(measured.query.size):
         distinct = np.count_nonzero(np.bincount(measured.query))
         found["requests_per_query"] = Estimate(answered / distinct, "requests", answered)
-        if (cpu_s := trial.server.cpu_s) is not None:
+        if (cpu_s := whole(trial).cpu_s) is not None:
             found["cpu_s_per_query"] = Estimate(cpu_s / answered, "s", answered)
     return {name: estimate for name, estimate in found.items() if estimate is not None}
 

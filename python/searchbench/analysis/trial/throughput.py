@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Estimate, Interval
 from searchbench.analysis.stats import within
+from searchbench.analysis.trial.elsewhere import whole
 from searchbench.analysis.trial.measured import Trace
 from searchbench.record import Trial
 from searchbench.record.trial import Load
@@ -222,8 +223,8 @@ def slope(due_ns: Any, values_ns: Any, window: tuple[int, int]) -> float | None:
 
 
 def utilisation(trial: Trial, window_s: float) -> Estimate | None:
-    """Cores that the server kept busy over the window (1.0: one whole core)."""
-    cpu_s = trial.server.cpu_s
+    """Cores that the system kept busy over the window, on all machines (1.0: one whole core)."""
+    cpu_s = whole(trial).cpu_s
     if cpu_s is None or window_s <= 0:
         return None
     return Estimate(cpu_s / window_s, "cores", 1)

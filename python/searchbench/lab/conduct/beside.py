@@ -302,6 +302,10 @@ def _run(session: Session, part: Part, work: Work, start_unix_ns: int) -> None:
     """Programs of the engine's own, at their time."""
     running, confines = session.there(), session.confines
     assert isinstance(running, Deployment)
+    if running.seat.link is not None:
+        raise LabError(f"the role {part.run.name} runs a program of the engine beside its server, "
+                       f"and that is on host {running.seat.host}, where roles run no program",
+                       "drive")  # fmt: skip
     begin_ns, _ = _bounds(session)
     at_ns = start_unix_ns + begin_ns + round(float(part.run.keys["after_s"]) * 1e9)
     Path(running.places.fill("{backup}")).mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,6 @@ import orjson
 
 from searchbench.errors import QueryError
 from searchbench.packed import inner_suffix, open_packed
-from searchbench.workload.queries.sets import OF_LOG
 from searchbench.workload.verbatim import logs
 from searchbench.workload.verbatim.build import (
     KEYS,
@@ -238,7 +237,6 @@ def _object(raw: bytes, method: str | None) -> tuple[Ask, float | None]:
     at = given.pop("t", None)
     if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
         raise BadRequest(f"`t` must be a number of seconds, not {told(at)}")
-    for key in OF_LOG:
-        given.pop(key, None)
+    given.pop("index", None)  # of a line that was made of a log
     known(given, KEYS)
     return ask_of(given, method=method), at
