@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -78,8 +79,8 @@ class Minutes:
         """Minutes joined into stretches; p95 is that of the worst minute in each."""
         began = self.at_s // step * step
         starts = np.flatnonzero(np.diff(began, prepend=began[:1] - 1))
-        ends = [*starts[1:], len(self)]
-        rows = (slice(int(a), int(b)) for a, b in zip(starts, ends, strict=True))
+        bounds = [*starts.tolist(), len(self)]
+        rows = (slice(a, b) for a, b in pairwise(bounds))
         return tuple(self._stretch(int(began[row.start]), row) for row in rows)
 
     def _stretch(self, at_s: int, row: slice) -> Moment:

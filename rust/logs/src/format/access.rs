@@ -268,7 +268,7 @@ pub fn target<'a>(
     let mut separator = b'?';
     let mut rest = query;
     while !rest.is_empty() {
-        let (pair, after) = match rest.iter().position(|&b| b == b'&' || b == b';') {
+        let (pair, after) = match memchr::memchr2(b'&', b';', rest) {
             Some(at) => (&rest[..at], &rest[at + 1..]),
             None => (rest, &b""[..]),
         };

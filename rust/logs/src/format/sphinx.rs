@@ -251,13 +251,17 @@ impl Reader for Plain {
                 }
                 continue;
             };
-            self.class.clear();
-            self.class.extend_from_slice(shape.shape);
-            if !shape.group.is_empty() {
-                self.class.extend_from_slice(b" group");
+            if shape.group.is_empty() && shape.operators == 0 {
+                entry.class = shape.shape;
+            } else {
+                self.class.clear();
+                self.class.extend_from_slice(shape.shape);
+                if !shape.group.is_empty() {
+                    self.class.extend_from_slice(b" group");
+                }
+                words::name_operators(shape.operators, &mut self.class);
+                entry.class = &self.class;
             }
-            words::name_operators(shape.operators, &mut self.class);
-            entry.class = &self.class;
             if own {
                 out.seen.note(TOGETHER, u64::from(shape.together));
                 out.seen.note(BRACKET, u64::from(shape.bracket));
