@@ -250,6 +250,13 @@ def test_a_generated_log_has_what_was_published(tmp_path: Path) -> None:
     assert as_json(judged)["repetition"]["requests"] == 200_000
 
 
+def test_a_generated_log_goes_to_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
+    assert app(["logs", "generate", "-", "--lines", "3"]) == 0
+    assert capfd.readouterr().out.count(" sec [all/0/rel ") == 3
+    with pytest.raises(QueryError, match="there is no option --lnes; see"):
+        app(["logs", "generate", "--lnes", "--lines", "3"])
+
+
 def test_an_option_that_is_misspelt_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(SearchbenchError, match="there is no option --pgae; see"):
         app(["logs", str(LOGS / "nginx-timed.log"), "--pgae", "x.html"])

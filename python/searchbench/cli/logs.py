@@ -140,7 +140,7 @@ def logs(
 @app.command
 @flowing
 def generate(
-    out: str,
+    out: Annotated[str, Parameter(allow_leading_hyphen=True)],
     *,
     lines: int = 1_000_000,
     server: int = 0,
@@ -180,6 +180,11 @@ def generate(
     from searchbench import _core
     from searchbench.errors import QueryError
 
+    if out.startswith("-") and out != "-":
+        raise QueryError(
+            f"there is no option {out}; see `searchbench logs generate --help` (a file of that "
+            f"name is ./{out})"
+        )
     try:
         first = datetime.fromisoformat(start).replace(tzinfo=UTC)
     except ValueError:
