@@ -7,9 +7,7 @@ processor time, user and system, of one thread: what else runs on the machine ta
 
 from __future__ import annotations
 
-import os
 import resource
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -133,12 +131,4 @@ def _distinct(path: Path) -> float:
 
 def _peak(path: Path) -> float:
     """Peak memory in bytes of the whole command, on all cores."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "searchbench", "logs", str(path), "--json"],
-        stdout=subprocess.DEVNULL,
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"logs ended with {process.returncode}")
-    return usage.ru_maxrss * 1024.0
+    return peers.cost([sys.executable, "-m", "searchbench", "logs", str(path), "--json"])[1]

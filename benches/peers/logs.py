@@ -6,11 +6,10 @@ each statement. So what is compared is what a reading costs, not what it is wort
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,14 +56,15 @@ def tables(folder: Path, repeat: Callable[[str, Path, int], int]) -> Iterator[Ta
         if not shutil.which(reader.program):
             yield Missing(f"{reader.program} (Debian: apt-get install {reader.package})")
             continue
-        log = folder / "peer.log"
+        log, out = folder / "peer.log", folder / "report"
         size = repeat(reader.sample, log, reader.size)
         lines = log.read_bytes().count(b"\n")
         ours = (sys.executable, "-m", "searchbench", "logs", "LOG", "--json")
         costs: dict[str, list[tuple[float, float]]] = {OURS: [], reader.program: []}
         for _ in range(_ROUNDS):
             for name, argv in ((OURS, ours), (reader.program, reader.argv)):
-                costs[name].append(_cost(argv, log, folder / "report"))
+                told = [w.replace("LOG", str(log)).replace("OUT", str(out)) for w in argv]
+                costs[name].append(cost(told))
         best = {name: min(each) for name, each in costs.items()}
         rows = tuple(
             (
@@ -87,16 +87,21 @@ def tables(folder: Path, repeat: Callable[[str, Path, int], int]) -> Iterator[Ta
         )  # fmt: skip
 
 
-def _cost(argv: tuple[str, ...], log: Path, out: Path) -> tuple[float, float]:
+# The kernel counts the memory of the process that starts another as the other's: a small one does.
+_START = """
+import os, subprocess, sys
+own = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(own.pid, 0)
+print(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+"""
+
+
+def cost(argv: Sequence[str]) -> tuple[float, float]:
     """Processor seconds and peak bytes of a command and the processes that it waited for."""
-    told = [word.replace("LOG", str(log)).replace("OUT", str(out)) for word in argv]
-    process = subprocess.Popen(
-        told, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", _START, *argv], capture_output=True, text=True, check=True
     )
-    assert process.stderr is not None
-    said = process.stderr.read().decode(errors="replace")
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{argv[0]} ended with {process.returncode}: {said[-300:]}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024.0
+    code, cpu_s, peak_kib = done.stdout.split()
+    if code != "0":
+        raise RuntimeError(f"{argv[0]} ended with {code}: {done.stderr[-300:]}")
+    return float(cpu_s), float(peak_kib) * 1024
