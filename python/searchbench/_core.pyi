@@ -71,7 +71,8 @@ class Log:
         keep_tail: bool = False,
         on_tick: Callable[[int], object] | None = None,
     ) -> list[dict[str, Any]]: ...
-    # By table, by column: bytes of u64, or (bytes, bytes of u64: where each value ends).
+    # By table, by column: bytes of u64, or (bytes, bytes of u64: where each value ends). The log is
+    # empty afterwards: its memory becomes that of the tables.
     def tables(self) -> dict[str, dict[str, bytes | tuple[bytes, bytes]]]: ...
     # Tables as ``tables`` gives them, added as if what they count were read again. ValueError names
     # what is wrong in them.

@@ -84,7 +84,7 @@ def logs(
     threads
         How many cores to use; all by default.
     distinct
-        How many distinct queries are counted exactly. Ten million need 1 GB.
+        How many distinct queries are counted exactly. Ten million need 1.7 GB.
     queries
         Write the searches to this file (OUT.jsonl), which a study replays at the log's own times.
         What the log does not hold of them is said, and stands in OUT.jsonl.about.json.
@@ -178,7 +178,7 @@ def logs(
 @app.command
 @flowing
 def generate(
-    out: str,
+    out: Annotated[str, Parameter(allow_leading_hyphen=True)],
     *,
     lines: int = 1_000_000,
     server: int = 0,
@@ -218,6 +218,11 @@ def generate(
     from searchbench import _core
     from searchbench.errors import QueryError
 
+    if out.startswith("-") and out != "-":
+        raise QueryError(
+            f"there is no option {out}; see `searchbench logs generate --help` (a file of that "
+            f"name is ./{out})"
+        )
     try:
         first = datetime.fromisoformat(start).replace(tzinfo=UTC)
     except ValueError:

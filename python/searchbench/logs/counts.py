@@ -145,8 +145,14 @@ def _columns(table: pa.Table) -> dict[str, Any]:
         if pa.types.is_integer(column.type):
             found[name] = np.ascontiguousarray(column.to_numpy(), np.uint64)
             continue
-        parts = [part.cast(pa.large_binary()) for part in column.chunks]
-        values = [value for part in parts for value in part.to_pylist()]
-        ends = np.cumsum([len(value) for value in values], dtype=np.uint64)
-        found[name] = (b"".join(values), np.ascontiguousarray(ends, np.uint64))
+        found[name] = flat(column.cast(pa.large_binary()).combine_chunks())
     return found
+
+
+def flat(values: pa.Array) -> tuple[Any, NDArray[np.uint64]]:
+    """The bytes of all values one after another, and where each ends."""
+    _, places, data = values.buffers()
+    if data is None or not len(values):
+        return b"", np.zeros(len(values), np.uint64)
+    at = np.frombuffer(places, np.int64)[values.offset : values.offset + len(values) + 1]
+    return np.frombuffer(data, np.uint8)[at[0] : at[-1]], (at[1:] - at[0]).astype(np.uint64)

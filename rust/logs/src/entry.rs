@@ -95,7 +95,6 @@ pub struct Held {
 
 impl Held {
     pub fn of(entry: &Entry<'_>) -> Held {
-        let mut bytes = Vec::new();
         let mut ends = [0; 6];
         let parts = [
             entry.index,
@@ -105,6 +104,7 @@ impl Held {
             entry.server,
             entry.around,
         ];
+        let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
         for (end, part) in ends.iter_mut().zip(parts) {
             bytes.extend_from_slice(part);
             *end = bytes.len();

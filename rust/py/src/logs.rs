@@ -99,7 +99,9 @@ impl Log {
     }
 
     fn tables<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let made = py.detach(|| tables::of(&mut self.0));
+        let empty = Counted::new(self.0.queries.limit());
+        let log = std::mem::replace(&mut self.0, empty);
+        let made = py.detach(|| tables::of(log));
         let found = PyDict::new(py);
         for (name, columns) in made {
             let table = PyDict::new(py);
