@@ -77,7 +77,7 @@ def logs(
     threads
         How many cores to use; all by default.
     distinct
-        How many distinct queries are counted exactly. Ten million need 1.7 GB.
+        How many distinct queries are counted exactly. Ten million need 1.5 GB.
     as_json
         Print JSON.
     """
