@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -248,6 +250,14 @@ def test_a_generated_log_has_what_was_published(tmp_path: Path) -> None:
     by_words = {row.name: row.quantiles_s["p90"] for row in judged.words}
     assert max(by_words, key=lambda name: by_words[name] or 0) in ("6–10", "11–20", "21–50")
     assert as_json(judged)["repetition"]["requests"] == 200_000
+
+
+def test_a_log_on_a_terminal_does_not_wait_for_what_writes_pages() -> None:
+    loads = (
+        "import sys, searchbench.terminal.logs; print('searchbench.report.write' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_a_generated_log_goes_to_standard_output(capfd: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ def logs(
     threads
         How many cores to use; all by default.
     distinct
-        How many distinct queries are counted exactly. Ten million need 1.7 GB.
+        How many distinct queries are counted exactly. Ten million need 1.5 GB.
     queries
         Write the searches to this file (OUT.jsonl), which a study replays at the log's own times.
         What the log does not hold of them is said, and stands in OUT.jsonl.about.json.

@@ -235,7 +235,7 @@ def _unread(several: Sequence[tuple[str, str]], work: Works, after: str = "") ->
 
 
 def _once(gap: float, searches: int, after: bool) -> str:
-    """That each was started once or twice, which no interval covers. ``after``: one after another."""
+    """That each was started once or twice, which no interval covers. ``after``: in turn."""
     order = " A change of the machine from one search to the next would look the same."
     return (
         f"Each configuration was started and searched {'once' if searches < 2 else 'twice'}, so "
