@@ -439,6 +439,8 @@ class Agreement:
     groups) on how many queries it is the same, differs, and is unknown; whatever ``require`` is.
     ``agreeing_changed``: of ``agreeing``, those that differ at another level. ``only_a``,
     ``only_b``: beside ``queries``, those asked of both that only that one answered well.
+    ``dropped_a``, ``dropped_b``: beside these, those that this one cannot be asked (it does not
+    support them), and that the other answered well.
     ``by_class``: by class of queries, how many of them agree, and of how many.
     """
 
@@ -470,6 +472,8 @@ class Agreement:
     without_hits: int = 0
     only_a: int = 0
     only_b: int = 0
+    dropped_a: int = 0
+    dropped_b: int = 0
     by_class: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -771,8 +775,11 @@ class RecordLine:
     these both measured, in the block with the fewest. Of sweeps ``queries_used`` is how many either
     measured, in closed loops; of open ones these are 0 and None, and ``build_floor`` is 1. Of
     searches ``state`` is empty, and the rest is 1, 0 and None.
-    ``answers_doubt``: of sweeps and searches, why a gain of up to ``answers_floor`` may be that of
-    other answers; else empty.
+    ``answers_doubt``: of sweeps, searches and jobs, why a gain of up to ``answers_floor`` may be
+    that of other answers; else empty.
+    ``over``: of trials, what the ratio is over: "alike", the queries that both answer alike;
+    "asked", all that both measured, where that is the lesser ratio; "counted", all requests, as no
+    mix is known (``reason`` says why).
     """
 
     label: str
@@ -798,6 +805,7 @@ class RecordLine:
     queries_measured: int | None = None
     answers_doubt: str = ""
     answers_floor: float = 1.0
+    over: Literal["alike", "asked", "counted"] = "alike"
 
     @property
     def runs_known(self) -> bool:
@@ -833,10 +841,12 @@ class RecordComparison:
     ``agreement``. Both are None where no answers were compared, as those of an unknown engine.
     ``beyond_threshold``: a loss of more than ``threshold`` (0.05: 5 % less of a quantity where
     more is better) that is "slower" or "differs", or anything in ``lost``; the exit status.
-    ``lost``: by label, why b has no valid trial of a treatment of which a has some. ``regressed``:
-    as ``beyond_threshold``, without "differs"; None where there is none, and how much runs of both
-    sides differ is not known of every line. ``header`` and ``lines`` are a short table for a
-    terminal.
+    ``lost``: by label, why most runs of b have no valid trial of a treatment of which a has some,
+    or which queries b no longer answers. ``not_known``: by label, why nothing can be told of what
+    both were to measure, such as trials that the load generator or the machine spoilt.
+    ``regressed``: as ``beyond_threshold``, without "differs"; None where there is none, and how
+    much runs of both sides differ is not known of every line, or something is ``not_known``.
+    ``header`` and ``lines`` are a short table for a terminal.
     ``agreement``: by label, how far the two return the same, where both were asked the same.
     ``differences``: what else they do not have in common. ``would_change``: what would change the
     answer, the most effective first.
@@ -863,6 +873,7 @@ class RecordComparison:
     differences: tuple[SetupDifference, ...] = ()
     would_change: tuple[str, ...] = ()
     lost: Mapping[str, str] = field(default_factory=dict)
+    not_known: Mapping[str, str] = field(default_factory=dict)
     answers_level: str = ""
     headline: str = ""
     points: tuple[str, ...] = ()

@@ -33,11 +33,13 @@ def compare(
 
     Exits with 1 if B is worse than A by more than the threshold and by more than the known noise:
     with --same and --same-b that between runs of both, with one of them that between its runs, else
-    only that within these two. Also exits with 1 if B has no valid trial of a treatment of which A
-    has some, or if B fails at a load of a sweep, or at a rate of a capacity search, that A
-    answered. Exits with 2 if nothing could be compared: the records have nothing in common, have
-    too few valid trials, or are one and the same. Changed results do not affect the status; they
-    are findings, and are in the JSON.
+    only that within these two. Also exits with 1 if a treatment that A has fails in half of B's
+    runs or more, if B does not support queries that A answers, or if B fails at a load of a sweep,
+    or at a rate of a capacity search, that A answered. Exits with 2 if nothing could be compared:
+    the records have nothing in common, have too few valid trials, or are one and the same. Exits
+    with 3 if no loss is resolved, but nothing can be told of some treatments, as the load generator
+    or the machine spoilt their trials. Otherwise changed results do not affect the status; they are
+    findings, and are in the JSON.
 
     Parameters
     ----------
@@ -101,4 +103,6 @@ def compare(
             terminal.say(f"\npage: {written}")
     if result.beyond_threshold:
         return 1
-    return 0 if any(line.verdict != "not comparable" for line in result.comparisons) else 2
+    if not any(line.verdict != "not comparable" for line in result.comparisons):
+        return 2
+    return 3 if result.not_known else 0

@@ -256,6 +256,8 @@ def compare(
         without_hits=int(np.count_nonzero(~listed)),
         only_a=int(np.count_nonzero(ok_a & ~ok_b)),
         only_b=int(np.count_nonzero(ok_b & ~ok_a)),
+        dropped_a=_dropped(b, a),
+        dropped_b=_dropped(a, b),
         agreeing_changed=int(
             np.count_nonzero(
                 agreeing & ~((totals | ~known) & (found.order_same | found.undecided) & extras)
@@ -264,6 +266,11 @@ def compare(
         by_class=_by_class(classes, agreeing),
     )
     return Pair(agreement, both[agreeing])
+
+
+def _dropped(a: Answers, b: Answers) -> int:
+    """How many queries ``a`` answered well that ``b`` cannot be asked."""
+    return sum(q in b.unsupported and q not in a.unsupported for q in a.query[a.ok].tolist())
 
 
 def _by_class(classes: Sequence[str], agreeing: Bools) -> dict[str, tuple[int, int]]:

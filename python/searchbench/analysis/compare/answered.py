@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from searchbench.analysis.agreement import agreement
 from searchbench.analysis.judgement import Agreement, Finding
-from searchbench.analysis.words import listed, plural
+from searchbench.analysis.words import listed, plural, upper
 
 REQUIRED = {
     "none": "a reply",
@@ -25,7 +25,7 @@ LEAVE_OUT = ' To leave them out of the ratios: [agreement] require = "order".'
 
 def with_failed(one: Agreement) -> Agreement:
     """The same, where what only one side answered well counts as differing at every level."""
-    only = one.only_a + one.only_b
+    only = one.only_a + one.only_b + one.dropped_a + one.dropped_b
     levels = {level: (same, differ + only, unknown)
               for level, (same, differ, unknown) in one.levels.items()}  # fmt: skip
     n, differing = one.queries + only, one.differing + only
@@ -67,7 +67,8 @@ def sentence(agreed: Mapping[str, Agreement]) -> str:
 def _unanswered(one: Agreement) -> bool:
     """Whether there are queries that neither side answered well, or that one does not support."""
     failed = one.causes.get(agreement.ERROR, 0) - one.only_a - one.only_b
-    return bool(failed > 0 or one.unsupported_a or one.unsupported_b)
+    dropped = one.dropped_a + one.dropped_b
+    return bool(failed > 0 or one.unsupported_a + one.unsupported_b > dropped)
 
 
 def _only(several: Sequence[Agreement]) -> str:
@@ -77,7 +78,27 @@ def _only(several: Sequence[Agreement]) -> str:
         ("the second", sum(one.only_b for one in several)),
     )
     said = [f"{n} by {who} only" for who, n in counts if n]
-    return f" Of these, answered well when asked alone: {', '.join(said)}." if said else ""
+    told = f" Of these, answered well when asked alone: {', '.join(said)}." if said else ""
+    dropped = (
+        ("the first", "the second", sum(one.dropped_a for one in several)),
+        ("the second", "the first", sum(one.dropped_b for one in several)),
+    )
+    told += "".join(
+        f" {upper(who)} cannot be asked {n} of these, which {other} answers."
+        for who, other, n in dropped
+        if n
+    )
+    return told
+
+
+def dropped(agreed: Mapping[str, Agreement]) -> dict[str, str]:
+    """By label, which queries the second cannot be asked that the first answered, a clause."""
+    return {
+        label: f"{one.dropped_b} of {own.queries} queries that the first answers are not supported "
+        "by the second"
+        for label, one in agreed.items()
+        if one.dropped_b and (own := with_failed(one))
+    }
 
 
 def _counted(queries: Sequence[int], empty: int) -> str:
@@ -104,13 +125,16 @@ def findings(agreed: Mapping[str, Agreement], trials: bool) -> Iterator[Finding]
     over_all = "The ratios are over all requests, these too."
     for label, one in ((label, with_failed(one)) for label, one in agreed.items()):
         if one.differing:
+            rest = (
+                "The ratios are over the rest, but where a loss over everything asked is greater."
+            )
             yield Finding(
                 "answers changed",
                 "warning",
                 "",
                 f"{one.differing} of {one.queries} queries of {label}",
                 "The two records answer these queries differently. "
-                + ("The ratios are over the rest." if trials else over_all),
+                + (rest if trials else over_all),
                 page,
             )
         if one.agreeing_changed:

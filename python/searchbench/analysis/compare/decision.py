@@ -7,17 +7,31 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from searchbench.analysis.answer import Rank, Said, said
 from searchbench.analysis.compare import answered, builds, standing, unread
+from searchbench.analysis.compare.lost import Lost
 from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.compare.verdict import clip
 from searchbench.analysis.judgement import Estimate, Interval, Judgement, RecordLine
 from searchbench.analysis.stats.intervals import ALPHA, LEVEL
-from searchbench.analysis.words import digits, listed, most_frequent, percent, plural, told, upper
+from searchbench.analysis.words import (
+    digits,
+    listed,
+    most_frequent,
+    of_job,
+    percent,
+    plural,
+    told,
+    upper,
+)
 
 WIDTH_LABEL = 24
 _TIMES = ((1e6, "µs"), (1e3, "ms"), (1.0, "s"))
 _SHOWN = 4  # treatments that are named
 _NAMED = 20  # of those that are on one record alone
+OVER = {
+    "asked": ", over everything asked, whatever is answered",
+    "counted": ", over all requests, as counted",
+}
 RUNS_UNKNOWN = (
     "How much runs of the same thing differ is not known, and no interval covers it: run both "
     "again, in turns, and give those records with --same and --same-b."
@@ -33,13 +47,16 @@ def sentences(
     found: Matched,
     metric: str,
     threshold: float,
-    lost: Mapping[str, str],
+    gone: Lost,
+    dropped: Mapping[str, str],
     require: str,
 ) -> list[Said]:
     """The decision, by ``metric``; ``worse``: lines whose loss is beyond the threshold.
 
-    ``lost``: by label, why the second has no valid trial. ``require``: what agreeing means.
+    ``gone``: what the second lost, and of what nothing can be told; ``dropped``: by label, which
+    answers it lost. ``require``: what agreeing means.
     """
+    lost = gone.lost
     own = [line for line in lines if line.metric == metric]
     if own:
         counts = {
@@ -55,7 +72,7 @@ def sentences(
     else:
         none = "The records have no treatment in common, so there is nothing to compare."
         told = [Said(none, Rank.ANSWER)]
-    answer = [_of_lost(lost, found.unit)]
+    answer = [_of_lost(lost, found.unit), _of_dropped(dropped), _of_unknown(gone.not_known)]
     other = "; the second may give other answers" if any(map(_otherwise, own)) else ""
     if worse:
         _, ratio, worst = min(
@@ -66,7 +83,7 @@ def sentences(
             f"{worst.label} by {worst.metric.replace('_', ' ')} is {100 * (1 - ratio):.1f} % worse"
             f"{_between(worst)}"
         )
-        few = standing.few([worst])
+        few = standing.few([worst]) + OVER.get(worst.over, "")
         beyond = f"{100 * threshold:g} %"
         answer.append(
             f"{_differ(worst, beyond)}: {how} in the second{few}{other}."
@@ -75,13 +92,16 @@ def sentences(
         )
     elif any(line.ratio for line in own):
         beyond = f"resolved loss exceeds {100 * threshold:g} %{standing.few(own)}"
-        which = "Of the others, no" if lost else "No"
+        which = "Of the others, no" if {**lost, **dropped, **gone.not_known} else "No"
         answer.append(f"{which} {beyond}{_not_excluded(own, threshold)}{other}.")
+    elif own and not any(line.label not in gone.not_known for line in own):
+        pass  # the reason is told already
     elif own:
         why, _ = most_frequent([line.reason for line in own])
         answer.append(f"No speed could be compared between the two records: {why}.")
     told += said(answer, Rank.ANSWER)
     told += said([_of_absent(found.absent), _only_in_first(found, lost)], Rank.DOUBT)
+    told += said(gone.partly, Rank.DOUBT)
     told += said([_only_leads(own, found.unit)], Rank.DOUBT)
     told += said([_of_queries(own, require, found.unit)], Rank.MORE)
     built = builds.sentence([line.build_floor for line in own])
@@ -173,7 +193,27 @@ def _of_lost(lost: Mapping[str, str], unit: str) -> str:
     how = "answered well in the first and not in the second"
     if unit == "trial":
         how = "with valid trials in the first and none in the second"
+        if any(why.endswith(" runs") for why in lost.values()):
+            how = "with valid trials in the first, and none in half of the second's runs or more"
     return f"Lost, {how}: {named}{more}."
+
+
+def _of_dropped(dropped: Mapping[str, str]) -> str:
+    """Which answers the second lost; empty: none."""
+    if not dropped:
+        return ""
+    named = "; ".join(f"{label} ({why})" for label, why in [*dropped.items()][:_SHOWN])
+    more = f"; and {len(dropped) - _SHOWN} more" if len(dropped) > _SHOWN else ""
+    return f"Lost answers: {named}{more}."
+
+
+def _of_unknown(not_known: Mapping[str, str]) -> str:
+    """Of what it cannot be told whether it became slower; empty: of nothing."""
+    if not not_known:
+        return ""
+    named = "; ".join(f"{label} ({why})" for label, why in [*not_known.items()][:_SHOWN])
+    more = f"; and {len(not_known) - _SHOWN} more" if len(not_known) > _SHOWN else ""
+    return f"Cannot tell whether these became slower: {named}{more}."
 
 
 def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:
@@ -203,6 +243,8 @@ def _of_queries(lines: Sequence[RecordLine], require: str, unit: str) -> str:
     which = f"the {used} queries on which both return the same {require}"
     if require == "none":
         which = f"all {used} queries, whatever they return"
+    if least.over != "alike":
+        which = f"the {used} queries that either measured, whatever is answered"
     if unit == "step":
         which = f"the {used} queries that either measured"
         if "queries that both answer alike" in least.reason:
@@ -329,7 +371,8 @@ def as_good(metric: str) -> str:
     """What a ratio above 1 says of the second: "as fast", of rates "as much", else "as good"."""
     if metric == "throughput" or metric.startswith("capacity"):
         return "as much"
-    return "as fast" if metric.startswith(("service_", "response_")) else "as good"
+    timed = metric.startswith(("service_", "response_")) or of_job(metric)
+    return "as fast" if timed else "as good"
 
 
 def _value(figure: Estimate | None) -> str:

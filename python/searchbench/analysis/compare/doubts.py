@@ -10,6 +10,7 @@ from itertools import product
 from searchbench.analysis.compare import builds, failed, otherwise, standing, state
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine
+from searchbench.analysis.words import of_job
 
 
 def built_once(
@@ -51,6 +52,9 @@ def of(
     if not all(sides):
         return line, ()
     ratio, log = line.ratio, math.log(line.ratio.value)
+    gain = log > 0 and otherwise.least(ratio) <= line.answers_floor > 1
+    if of_job(line.metric):  # it has no state and no requests, and makes what is built
+        return line, [line.answers_doubt] if gain else []
     states = max(
         (state.floor((x, a.states[i]), (y, b.states[j]), log)
          for (x, a, i), (y, b, j) in product(*sides)),
@@ -66,8 +70,10 @@ def of(
         (line.failed_floor, failed.why(winner, failed=bool(line.failed[at]), otherwise=others)),
         (line.build_floor, builds.said(line.build_floor)),
     ]
-    if log > 0 and otherwise.least(ratio) <= line.answers_floor > 1:
+    if gain:
         limits.append((math.inf, line.answers_doubt))
+    if log > 0 and line.over == "counted":
+        limits.append((math.inf, "a gain is not resolved without one mix of queries"))
     return line, [why for most, why in limits if most > 1 and abs(log) <= math.log(most)]
 
 

@@ -169,8 +169,8 @@ def drafts(
         by_jobs[a, b] = jobs.doubt(pair)
         for name in jobs.metrics(judging):
             floor = floors[name].value if name in floors else 1.0
-            apart = "" if pair is None else _apart(pair)
-            draft, logs = jobs.draft(by_id[a], by_id[b], name, floor, pair, apart)
+            no_ground = "" if pair is None else apart(pair)
+            draft, logs = jobs.draft(by_id[a], by_id[b], name, floor, pair, no_ground)
             ratio, p = paired_ratio(logs, noises.get(name))
             found.append((replace(draft, ratio=ratio, p_value=p), logs, ""))
         if not judging.driven:
@@ -251,7 +251,7 @@ def _draft(
         if used:
             same, empty = standing.first_hits(pair.agreement), pair.agreement.empty
             blank = replace(blank, same_top_k=same, empty=empty)
-        if why := _apart(pair):
+        if why := apart(pair):
             return replace(blank, verdict="not comparable", reason=why), []
     mine, other = _by_block(a), _by_block(b)
     unusable = [t.label for t, found in ((a, mine), (b, other)) if not found]
@@ -401,7 +401,7 @@ def _noise(treatments: Sequence[TreatmentResult], metric: str) -> Noise | None:
     return block_noise(cells)
 
 
-def _apart(pair: Pair) -> str:
+def apart(pair: Pair) -> str:
     """Why answers compare nothing: none agree, or none of those finds anything; empty: they do."""
     return all_empty(pair) if pair.agreeing.size else _nothing_agrees(pair)
 

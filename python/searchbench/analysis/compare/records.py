@@ -11,32 +11,30 @@ Holm's correction over all treatments and metrics either way.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from searchbench.analysis import answer
-from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.compare import answered, decision, doubts, loads, pairs, setup, sweeps
-from searchbench.analysis.compare.mix import Mix, timed
-from searchbench.analysis.compare.reconsider import would_change
-from searchbench.analysis.compare.run import Key, Run, levels_of
-from searchbench.analysis.judgement import (
-    Agreement,
-    Estimate,
-    RecordComparison,
-    RecordLine,
-    TreatmentResult,
+from searchbench.analysis.compare import (
+    answered,
+    decision,
+    doubts,
+    lost,
+    setup,
+    sweeps,
+    treatments,
 )
-from searchbench.analysis.stats.intervals import ALPHA, holm, ratio_over_runs, welch_log_ratio
+from searchbench.analysis.compare.reconsider import would_change
+from searchbench.analysis.compare.run import Key, Run
+from searchbench.analysis.compare.treatments import TRIED_ONCE
+from searchbench.analysis.judgement import Estimate, RecordComparison, RecordLine
+from searchbench.analysis.stats.intervals import ALPHA, holm, ratio_over_runs
 from searchbench.errors import SearchbenchError
 from searchbench.record import Record
 
-TRIED_ONCE = "fewer than two blocks have a valid trial of both, so its interval is not known"
 WITHIN = "the interval is of these two runs and does not cover how much runs of one thing differ"
 
 
@@ -78,14 +76,22 @@ def compare_runs(
 ) -> RecordComparison:
     """Compare the runs of one thing with those of another; the first of each stands for it."""
     a, b = before[0], after[0]
-    found = _matched(a, b)
-    known = any(_is_estimate(line) for line, _ in found.drafts)  # else further runs tell nothing
-    same, same_b = (
-        [_apart(a, run) for run in runs[1:]] if known else [] for runs in (before, after)
-    )
-    drafts = [_over_runs(*draft, same, same_b) for draft in found.drafts]
-    adjusted = holm([p for _, p in drafts])
     trials = "trials" in (a.judged.measure, b.judged.measure)
+    if trials:
+        matched = treatments.match(before, after)
+        found = matched.matched
+        drafts = [_lesser(*both) for both in zip(*_compared(matched), strict=True)]
+    else:
+        found = _matched(a, b)
+        # Else further runs tell nothing.
+        known = any(treatments.is_estimate(line) for line, _ in found.drafts)
+        sides = [[_apart(a, run) for run in runs[1:]] if known else [] for runs in (before, after)]
+        drafts = []
+        for draft in found.drafts:
+            name = treatments.line_key(draft[0])
+            same, same_b = ([one[name] for one in side if name in one] for side in sides)
+            drafts.append(_over_runs(*draft, same, same_b))
+    adjusted = holm([p for _, p in drafts])
     once = doubts.built_once((line for line, _ in drafts), before, after) if trials else ()
     doubted = [doubts.of(line, before, after, once, trials) for line, _ in drafts]
     lines = tuple(
@@ -100,9 +106,11 @@ def compare_runs(
     shown = {line.metric for line in lines if line.ratio} or {line.metric for line in lines}
     if not trials and metric not in shown:  # it is not known, as where many requests failed
         metric = min(shown, default="")
-    lost = _lost(a, b) if trials else found.lost
+    gone = lost.of(before, after, lines, threshold) if trials else lost.Lost(found.lost, {}, ())
+    dropped = answered.dropped(found.agreed) if trials else {}
+    every = {**dropped, **gone.lost}
     require = a.record.plan.judging.agreement.require
-    told = decision.sentences(lines, worse, found, metric, threshold, lost, require)
+    told = decision.sentences(lines, worse, found, metric, threshold, gone, dropped, require)
     if not trials:
         told = [*decision.around(told, (a.judged, b.judged), lines, found.note)]
     headline, points = answer.in_short(told)
@@ -119,191 +127,67 @@ def compare_runs(
         only_in_b=found.only[1],
         answers_changed=answered.changed(found.agreed) or None,
         findings=findings,
-        regressed=bool(lost)
+        regressed=bool(every)
         or any(line.verdict == "slower" for line in worse)
-        or (False if rated and all(rated) else None),
+        or (False if rated and all(rated) and not gone.not_known else None),
         decision=" ".join(s.text for s in told),
         headline=headline,
         points=points,
         header=header,
         lines=rows,
-        beyond_threshold=bool(worse or lost),
+        beyond_threshold=bool(worse or every),
         same=tuple(str(run.record.path) for run in before[1:]),
         same_b=tuple(str(run.record.path) for run in after[1:]),
         metric=metric,
         agreement=found.agreed or None,
         differences=setup.differences(a.record, b.record),
         would_change=would_change(
-            lines, metric, found.agreed, findings, (a.judged, b.judged), threshold, lost
+            lines, metric, found.agreed, findings, (a.judged, b.judged), threshold, gone.lost
         ),
-        lost=lost,
+        lost=every,
+        not_known=gone.not_known,
         answers_level=require,
     )
 
 
+def _compared(
+    found: treatments.Treatments,
+) -> tuple[list[sweeps.Draft], list[sweeps.Draft | None]]:
+    """The drafts over all runs: over what both answer alike, and over everything asked."""
+    mixed, of_all = [], []
+    for draft in found.matched.drafts:
+        name = treatments.line_key(draft[0])
+        sides = [(own.mixed.get(name, []), own.whole.get(name, []))
+                 for own in (found.same, found.same_b)]  # fmt: skip
+        mixed.append(_over_runs(*draft, sides[0][0], sides[1][0]))
+        other = found.whole.get(name)
+        further = [line for line in (*sides[0][1], *sides[1][1]) if line.over != "alike"]
+        if other is None and further:
+            other = replace(draft[0], over=further[0].over, reason=further[0].reason), draft[1]
+        of_all.append(other and _over_runs(*other, sides[0][1], sides[1][1]))
+    return mixed, of_all
+
+
+def _lesser(draft: sweeps.Draft, of_all: sweeps.Draft | None) -> sweeps.Draft:
+    """The lesser ratio: other answers win nothing, and what they lose is a loss."""
+    if of_all is None or of_all[0].ratio is None:
+        return draft
+    mine, span = draft[0].ratio, of_all[0].ratio.interval
+    if draft[0].verdict == "not comparable" and (span is None or span.high >= 1):
+        return draft
+    return of_all if mine is None or of_all[0].ratio.value < mine.value else draft
+
+
 def _matched(a: Run, b: Run) -> sweeps.Matched:
-    """What two runs have in common, by what was measured."""
+    """What two sweeps, or two searches, have in common."""
     measures = {a.judged.measure, b.judged.measure}
-    if "trials" in measures:
-        return _match(a, b)
     return sweeps.match_capacities(a, b) if measures == {"capacity"} else sweeps.match(a, b)
-
-
-def _match(a: Run, b: Run) -> sweeps.Matched:
-    """Match the treatments of two records, first and second, and compare them."""
-    drafts: list[sweeps.Draft] = []
-    agreed: dict[str, Agreement] = {}
-    for key in (key for key in a.by_key if key in b.by_key):
-        pair = _agreement(a, b, key)
-        if pair is not None:
-            label = a.by_key[key].label
-            agreed[label] = replace(pair.agreement, label_a=label, label_b=b.by_key[key].label)
-        drafts += _lines(a, b, key, pair)
-    only = [
-        tuple(t.label for key, t in one.by_key.items() if key not in other.by_key)
-        for one, other in ((a, b), (b, a))
-    ]
-    systems = [dict.fromkeys(t.system for t in run.judged.treatments) for run in (a, b)]
-    absent = tuple(name for name in systems[0] if name not in systems[1])
-    return sweeps.Matched(drafts, agreed, (only[0], only[1]), absent=absent)
-
-
-def _lost(a: Run, b: Run) -> dict[str, str]:
-    """By label, why b has no valid trial of what a has; empty where they share no treatment."""
-    if not a.by_key.keys() & b.by_key.keys():
-        return {}
-    return {
-        t.label: _why_none(b.by_key[key]) if key in b.by_key else "the second does not have it"
-        for key, t in a.by_key.items()
-        if a.first_trial(key) and (key not in b.by_key or not b.first_trial(key))
-    }
-
-
-def _why_none(treatment: TreatmentResult) -> str:
-    """The most frequent reason of trials of which none is valid."""
-    own = [t for t in treatment.trials if not t.control]
-    grave = (f.kind for t in own for f in t.findings if f.severity == "invalid")
-    reasons = [t.reason for t in own if t.reason] or [*grave] or ["none was measured"]
-    return Counter(reason.rstrip(".") for reason in reasons).most_common(1)[0][0]
-
-
-def _agreement(a: Run, b: Run, key: Key) -> agreement.Pair | None:
-    x, y = a.first_trial(key), b.first_trial(key)
-    if x is None or y is None or not answers.same_question(x, y):
-        return None
-    sides = agreement.read_answers(a.record, x), agreement.read_answers(b.record, y)
-    rule = a.record.plan.judging.agreement
-    digest = x.corpus.digest
-    return agreement.compare(
-        *sides, require=rule.require, k=rule.k, queries=a.queries(x.queries.digest),
-        titles=a.record.titles(digest) | b.record.titles(digest),
-    )  # fmt: skip
-
-
-def _lines(a: Run, b: Run, key: Key, pair: agreement.Pair | None) -> Iterator[sweeps.Draft]:
-    x, y = a.by_key[key], b.by_key[key]
-    first, second, reason = a.first_trial(key), b.first_trial(key), ""
-    if first is None or second is None:
-        reason = "it has no valid trial in one of the records"
-    elif why := loads.differing(first, second):
-        reason = why
-    elif pair is None:
-        reason = "the documents or the queries are not the same in both records"
-    elif not pair.agreeing.size:
-        reason = f"on no query do both return the same {pair.agreement.require}"
-    elif why := pairs.all_empty(pair):
-        reason = why
-    other = pairs.metrics_for(b.load(key), a.metric)
-    metrics = [m for m in pairs.metrics_for(a.load(key), a.metric) if m in other]
-    agreeing = None if reason or pair is None else pair.agreeing
-    values, fewest = ({}, None) if agreeing is None else _values(a, b, key, metrics, agreeing)
-    reason = reason or _too_few(a, b, key)
-    if not reason and fewest == 0:
-        reason = "no block has a valid trial of both with a query on which they agree"
-    for metric in metrics:
-        line = RecordLine(
-            label=x.label,
-            levels={"system": x.system, **x.levels},
-            metric=metric,
-            verdict="not comparable" if reason else "not resolved",
-            value_a=x.figures.get(metric),
-            value_b=y.figures.get(metric),
-            ratio=None,
-            p_value=None,
-            floor=max(s.floors[metric].value if metric in s.floors else 1.0 for s in (a, b)),
-            reason=reason,
-            queries_used=0 if agreeing is None else int(agreeing.size),
-            queries_measured=fewest if timed(metric) and not reason else None,
-        )
-        yield (line, None) if reason else _ratio(line, values[metric])
-
-
-def _too_few(a: Run, b: Run, key: Key) -> str:
-    """That too few blocks have a valid trial of both for a ratio, a clause; empty: enough have.
-
-    The values that are shown are over all valid trials, so a ratio of one block of several would
-    be of other trials than these. One is enough where that is all there was to be.
-    """
-    both = len(a.valid(key).keys() & b.valid(key).keys())
-    blocks = ({t.block for t in run.by_key[key].trials} for run in (a, b))
-    planned = min(map(len, blocks))
-    if both >= min(2, planned):
-        return ""
-    few = "no block has" if not both else f"only {both} of {planned} blocks has"
-    return f"{few} a valid trial of both, which is too few for a ratio"
-
-
-def _values(
-    a: Run, b: Run, key: Key, metrics: Sequence[str], agreeing: NDArray[np.int64]
-) -> tuple[dict[str, list[tuple[float, float]]], int]:
-    """By metric, the values of both in each block that has a valid trial of both; and the fewest
-    agreeing queries that a block measured on both sides.
-
-    Both are over one mix (``mix``): in a block all records of a study ask in the same order. What
-    is not known of each request is over all of them.
-    """
-    sides, counts = (a.valid(key), b.valid(key)), []
-    found: dict[str, list[tuple[float, float]]] = {m: [] for m in metrics}
-    for block in sorted(sides[0].keys() & sides[1].keys()):
-        both = [
-            run.samples.measured(own[block].trial) for run, own in zip((a, b), sides, strict=True)
-        ]
-        mix = Mix(both[0], both[1], agreeing)
-        if not mix.queries:
-            continue
-        counts.append(mix.queries)
-        for metric in metrics:
-            x, y = (
-                mix.value(m, run.load(key), metric)
-                if timed(metric)
-                else pairs.value(own[block], run.samples, metric, None)
-                for m, run, own in zip(both, (a, b), sides, strict=True)
-            )
-            if x and y:
-                found[metric].append((x, y))
-    return found, min(counts, default=0)
-
-
-def _ratio(line: RecordLine, values: Sequence[tuple[float, float]]) -> sweeps.Draft:
-    if not values:
-        return replace(line, reason="no block has enough samples in both records"), None
-    a, b = np.array(values).T
-    if line.metric != "throughput":
-        a, b = b, a
-    value = math.exp(float(np.log(b).mean() - np.log(a).mean()))
-    ratio = Estimate(value, "ratio", len(values))
-    tested = welch_log_ratio(a, b)
-    if tested is None:
-        return replace(line, ratio=ratio, reason=TRIED_ONCE), None
-    span, p = tested
-    span = replace(span, low=math.exp(span.low), high=math.exp(span.high))
-    return replace(line, ratio=replace(ratio, interval=span)), p
 
 
 def _apart(first: Run, run: Run) -> dict[Key, RecordLine]:
     """The lines of a further run against the first. SearchbenchError where none is left."""
     lines = [line for line, _ in _matched(first, run).drafts]
-    found = {_line_key(line): line for line in lines if _is_estimate(line)}
+    found = {treatments.line_key(line): line for line in lines if treatments.is_estimate(line)}
     if not found:
         why = next((f" ({line.reason})" for line in lines if line.verdict == "not comparable"), "")
         raise SearchbenchError(
@@ -313,26 +197,19 @@ def _apart(first: Run, run: Run) -> dict[Key, RecordLine]:
     return found
 
 
-def _line_key(line: RecordLine) -> Key:
-    return f"{line.levels['system']} {levels_of(line.levels)}", line.metric
-
-
-def _is_estimate(line: RecordLine) -> bool:
-    """Whether its ratio is one; a capacity that is open on a side has a bound."""
-    return bool(line.ratio and line.value_a and line.value_b) and line.verdict != "not comparable"
-
-
 def _over_runs(
     line: RecordLine,
     p: float | None,
-    same: Sequence[Mapping[Key, RecordLine]],
-    same_b: Sequence[Mapping[Key, RecordLine]],
+    same: Sequence[RecordLine],
+    same_b: Sequence[RecordLine],
 ) -> sweeps.Draft:
-    """The line over all runs of both sides, where these tell how much runs differ."""
-    if not _is_estimate(line) or line.ratio is None:
+    """The line over all runs of both sides, where these tell how much runs differ. ``same``,
+    ``same_b``: the line of each further run against the first.
+    """
+    if not treatments.is_estimate(line) or line.ratio is None:
         return line, p
-    key, span = _line_key(line), line.ratio.interval
-    further = [[found[key] for found in side if key in found] for side in (same, same_b)]
+    span = line.ratio.interval
+    further = [[one for one in side if treatments.is_estimate(one)] for side in (same, same_b)]
     a, b = (
         np.array([begin, *(math.log(one.ratio.value) for one in side if one.ratio)])
         for begin, side in zip((0.0, math.log(line.ratio.value)), further, strict=True)

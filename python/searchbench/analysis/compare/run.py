@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from searchbench.analysis import judge
-from searchbench.analysis.compare import builds, pairs, state
+from searchbench.analysis.agreement.agreement import Answers
+from searchbench.analysis.compare import builds, captured, pairs, state
 from searchbench.analysis.judgement import RecordLine, TreatmentResult, TrialResult
 from searchbench.analysis.trial import driven
 from searchbench.analysis.trial.measured import Samples
@@ -33,6 +34,7 @@ class Run:
         metrics = sorted({c for t in judged.treatments for c in t.figures})
         self.floors = pairs.noise_floors(judged.treatments, metrics)
         self._queries: dict[str, list[dict[str, Any]]] = {}
+        self._answers: dict[Key, list[Answers]] = {}
 
     def key_of(self, line: RecordLine) -> Key | None:
         """The treatment that a line is about; of a sweep of one subject whatever that is called."""
@@ -52,6 +54,13 @@ class Run:
         if digest not in self._queries:
             self._queries[digest] = self.record.queries(digest) if digest else []
         return self._queries[digest]
+
+    def answers(self, key: Key) -> list[Answers]:
+        """Each kind of answers that its valid trials gave when asked alone; read once."""
+        if key not in self._answers:
+            used = (self.trials[t.trial] for t in self.by_key[key].trials if t.counts)
+            self._answers[key] = captured.read(self.record, used)
+        return self._answers[key]
 
     def load(self, key: Key) -> Load:
         """The load of a treatment."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from searchbench.analysis.compare import answered, decision, standing, sweeps, unread
 from searchbench.analysis.judgement import Agreement, Comparison, RecordComparison, RecordLine
+from searchbench.analysis.words import listed
 from searchbench.record import Record
 from searchbench.report.document import measured, notices
 from searchbench.report.document.blocks import (
@@ -124,6 +125,9 @@ def _badge(found: RecordComparison) -> Badge:
         why = f"A loss of more than {beyond} is larger than {noise}; whether "
         said = f"The {one} differs" if one else "These two runs differ"
         return Badge(said, "unsure", why + "it is the change is not known.")
+    if found.not_known:
+        why = f"Nothing can be told of {listed([*found.not_known][:3])}."
+        return Badge("Cannot tell", "unsure", why)
     if found.regressed is None:
         why = f"No loss of more than {beyond} is resolved; how much runs differ is not known."
         return Badge("Not resolved", "unsure", why)

@@ -1,0 +1,207 @@
+"""What worked in the first record and not in the second, over all runs of both.
+
+What failed by the system itself is a loss; what the load generator or the machine spoilt tells
+nothing of the system. The order of the runs plays no part.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from searchbench.analysis.compare.run import Key, Run
+from searchbench.analysis.judgement import RecordLine, TrialResult
+from searchbench.analysis.stats.intervals import ALPHA
+from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
+from searchbench.analysis.trial.served import UNSERVED
+from searchbench.analysis.words import of_job, plural
+
+ABSENT = "the second does not have it"
+SPOILT = "by the load generator or the machine, which says nothing of the system"
+BY_SYSTEM = frozenset(
+    (*ENDED, OTHERWISE, UNSERVED, "failed", "no answers", "errors", "partial results", "overload",
+     "redirects", "writes lost", "writes not applied", "writes refused")
+)  # fmt: skip
+
+
+@dataclass
+class Seen:
+    """Of one treatment in the runs of one side: how many have a valid trial, the reasons of those
+    in which the system ``failed`` or which do not have it, and of those that were ``spoilt``.
+    ``trials``: how many there are in runs with a valid one; ``broken``: the reasons of those of
+    them in which the system failed.
+    """
+
+    valid: int = 0
+    failed: list[str] = field(default_factory=list)
+    spoilt: list[str] = field(default_factory=list)
+    absent: int = 0
+    trials: int = 0
+    broken: list[str] = field(default_factory=list)
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are."""
+        return self.valid + len(self.failed) + len(self.spoilt) + self.absent
+
+    @property
+    def lacking(self) -> int:
+        """How many runs show that the system does not do it."""
+        return len(self.failed) + self.absent
+
+    def why(self) -> str:
+        """The most frequent reason, a clause."""
+        reasons = self.failed or ([ABSENT] if self.absent else self.spoilt)
+        return Counter(reasons).most_common(1)[0][0]
+
+
+@dataclass(frozen=True)
+class Lost:
+    """By label why the second lost it, and why nothing can be told of it; and sentences on runs
+    that count for nothing.
+    """
+
+    lost: Mapping[str, str]
+    not_known: Mapping[str, str]
+    partly: Sequence[str]
+
+
+def of(
+    before: Sequence[Run], after: Sequence[Run], lines: Sequence[RecordLine], threshold: float
+) -> Lost:
+    """What the second lost, and of what nothing can be told; empty where they share no treatment.
+
+    ``lines``: those that were compared. A loss of more than ``threshold`` that is more than chance,
+    and that something else could make, is not known.
+    """
+    labels: dict[Key, str] = {}
+    for run in (*before, *after):
+        labels |= {key: t.label for key, t in run.by_key.items() if key not in labels}
+    theirs = {key for run in after for key in run.by_key}
+    mine = {key for run in before for key in run.by_key}
+    if not mine & theirs:
+        return Lost({}, {}, ())
+    lost: dict[str, str] = {}
+    not_known: dict[str, str] = {}
+    partly: list[str] = []
+    for key in (key for key in labels if key in mine):
+        a, b = seen(before, key), seen(after, key)
+        label = labels[key]
+        if a.valid > a.lacking and b.lacking and b.lacking >= b.valid:
+            lost[label] = _of_runs(b)
+            continue
+        if (a.valid or a.spoilt) and not (a.lacking and not a.valid) and key in theirs:
+            for side, which in ((b, "second"), (a, "first")):
+                if not side.valid and side.spoilt and not side.lacking:
+                    not_known.setdefault(label, _spoilt(side, which))
+        partly += [*_partly(label, a, "first"), *_partly(label, b, "second")]
+        partly += _broken(label, a, b)
+        own = [line for line in lines if before[0].key_of(line) == key or line.label == label]
+        if a.valid and own and not any(line.ratio for line in own):
+            not_known.setdefault(label, own[0].reason)
+        apart = next((line for line in own if _apart(line)), None)
+        if apart is not None:
+            not_known.setdefault(label, apart.answers_doubt)
+        seems = next((line for line in own if _seems_lost(line, threshold)), None)
+        if seems is not None and seems.ratio is not None:
+            worse = f"{100 * (1 - seems.ratio.value):.1f} % worse by {_words(seems.metric)}"
+            not_known.setdefault(label, f"it seems {worse}, but {seems.reason}")
+    return Lost(lost, not_known, partly)
+
+
+def _seems_lost(line: RecordLine, threshold: float) -> bool:
+    """Whether it lost more than the threshold, surely but for what else could make that."""
+    span = line.ratio.interval if line.ratio else None
+    return (
+        line.verdict == "not resolved"
+        and line.p_value is not None and line.p_value < ALPHA
+        and span is not None and span.high < 1 - threshold
+    )  # fmt: skip
+
+
+def _apart(line: RecordLine) -> bool:
+    """Whether both answer nothing alike, and no loss is resolved all the same."""
+    return bool(line.verdict == "not resolved" and line.answers_doubt and not of_job(line.metric))
+
+
+def _words(metric: str) -> str:
+    return metric.replace("_", " ")
+
+
+def seen(runs: Sequence[Run], key: Key) -> Seen:
+    """What became of a treatment in the runs of one side."""
+    found = Seen()
+    for run in runs:
+        own = [t for t in run.by_key[key].trials if not t.control] if key in run.by_key else None
+        if own is None:
+            found.absent += 1
+            continue
+        bad = [t for t in own if t.status != "valid"]
+        by_system = [t for t in bad if _by_system(t)]
+        if len(own) > len(bad):
+            found.valid += 1
+            found.trials += len(own)
+            found.broken += [_why([trial]) for trial in by_system]
+        elif by_system:
+            found.failed.append(_why(by_system))
+        elif bad:
+            found.spoilt.append(_why(bad))
+        else:
+            found.failed.append("none was measured")
+    return found
+
+
+def _broken(label: str, a: Seen, b: Seen) -> Iterator[str]:
+    """That the system failed in more trials of the second, of which others are valid."""
+    if not b.broken or not a.trials or len(b.broken) * a.trials <= len(a.broken) * b.trials:
+        return
+    why = Counter(b.broken).most_common(1)[0][0]
+    n, of = len(b.broken), b.trials
+    yield (
+        f"{label}: the system failed in {n} of {of} trials of the second ({why}), and in "
+        f"{len(a.broken)} of {a.trials} of the first; the figures are of the others."
+    )
+
+
+def _by_system(trial: TrialResult) -> bool:
+    """Whether it is the system's doing that a trial is not valid."""
+    kinds = {f.kind for f in trial.findings if f.severity == "invalid"}
+    return trial.status == "failed" or bool(kinds & BY_SYSTEM)
+
+
+def _why(trials: Sequence[TrialResult]) -> str:
+    """The most frequent reason of trials of which none is valid."""
+    grave = [f.kind for t in trials for f in t.findings if f.severity == "invalid"]
+    reasons = [t.reason for t in trials if t.reason] or grave or ["none was measured"]
+    return Counter(reason.rstrip(".") for reason in reasons).most_common(1)[0][0]
+
+
+def _of_runs(b: Seen) -> str:
+    why = b.why()
+    return why if b.lacking == b.runs == 1 else f"{why}, in {b.lacking} of {b.runs} runs"
+
+
+def _spoilt(side: Seen, which: str) -> str:
+    runs = "" if side.runs == 1 else f" of its {side.runs} runs"
+    return (
+        f"no trial of it{runs} in the {which} is valid ({side.why()}), spoilt {SPOILT}; run it "
+        "again while nothing else uses the machine"
+    )
+
+
+def _partly(label: str, side: Seen, which: str) -> Iterator[str]:
+    """That some runs of a side, and not all, have no valid trial."""
+    if not side.valid:
+        return
+    for reasons, how in (
+        ([*side.failed, *["it is not in that record"] * side.absent], "The system failed there"),
+        (side.spoilt, f"They were spoilt {SPOILT}, so they count for nothing"),
+    ):
+        if reasons:
+            n = len(reasons)
+            why = Counter(reasons).most_common(1)[0][0]
+            yield (
+                f"{label}: {n} of {side.runs} runs of the {which} {plural(n, 'has', 'have')} no "
+                f"valid trial of it ({why}). {how}."
+            )
