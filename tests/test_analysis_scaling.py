@@ -109,8 +109,9 @@ def treatment(clients: int, rate: float) -> TreatmentResult:
     )  # fmt: skip
 
 
-def compared(a: int, b: int, verdict: str) -> Comparison:
-    return Comparison(f"c{a}", f"c{b}", "throughput", verdict, None, None, 1.0, 40, 0)  # type: ignore[arg-type]
+def compared(a: int, b: int, verdict: str, left_out: int = 0, same: int = 40) -> Comparison:
+    return Comparison(f"c{a}", f"c{b}", "throughput", verdict, None, None, 1.0, 40, left_out,  # type: ignore[arg-type]
+                      queries_measured=40, same_top_k=same)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -120,6 +121,10 @@ def compared(a: int, b: int, verdict: str) -> Comparison:
         ([compared(1, 2, "faster"), compared(2, 4, "not resolved")], 4, (1, 2)),
         ([compared(1, 2, "faster"), compared(2, 4, "faster")], 4, ()),  # so 4 is above 1, too
         ([compared(1, 2, "faster"), compared(2, 4, "slower")], 2, ()),
+        # Each link of a chain that leaves queries out is over queries of its own.
+        ([compared(1, 2, "faster", 1), compared(2, 4, "faster", 1)], 4, (1,)),
+        ([compared(1, 4, "faster", 40), compared(2, 4, "faster")], 4, (1,)),  # half of the queries
+        ([compared(1, 4, "faster", same=0), compared(2, 4, "faster")], 4, (1,)),  # no first hits
         ([compared(1, 4, "faster"), compared(2, 4, "not comparable")], 4, (2,)),
     ],
 )
