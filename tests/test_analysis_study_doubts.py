@@ -171,3 +171,33 @@ def test_a_query_that_is_most_of_the_requests_keeps_its_leader_from_being_the_be
     assert often.verdict.best is None
     assert of(often).requests_alike == pytest.approx(39 / 100, abs=0.02)
     assert "fewer than 90 % of the requests the same as y" in often.verdict.decision
+
+
+def test_a_drift_that_steady_windows_leave_is_no_difference(tmp_path: Path) -> None:
+    """Equally fast once warm; one of them is still 3 to 1 % from that in its windows."""
+    base = lognormal(0.004, 0.3)
+
+    def warming(due: Array, query: Array, rng: np.random.Generator) -> Array:
+        return base(due, query, rng) * (1 + 0.06 * np.exp(-due / 15.0))
+
+    study = Study(blocks=5, seed=2, trial_noise=0.002, block_noise=0.01)
+    study.add("a", system="a", server=base, clients=4, seconds=30.0, warmup_s=10.0)
+    study.add("b", system="b", server=warming, clients=4, seconds=30.0, warmup_s=10.0)
+    c = of(judge(study.write(tmp_path / "r")))
+    assert c.state == "steady"
+    assert c.ratio is not None
+    assert c.ratio.interval is not None
+    assert c.ratio.interval.high < 1, "no chance"
+    assert c.verdict == "not resolved"
+    assert "of a drift of one against the other within their windows" in c.reason
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_five_per_cent_between_steady_systems_stay_resolved(tmp_path: Path, seed: int) -> None:
+    study = Study(blocks=5, seed=seed, trial_noise=0.01)
+    for name, median in (("a", 0.004), ("b", 0.0042)):
+        study.add(name, system=name, server=lognormal(median, 0.3), clients=4, seconds=12.0,
+                  warmup_s=2.0)  # fmt: skip
+    c = of(judge(study.write(tmp_path / "r")))
+    assert (c.state, c.verdict) == ("steady", "slower")
+    assert 1 < c.state_floor < 1.03

@@ -60,9 +60,9 @@ def by_the_queue(winner: Measured, rival: Measured, load: Load, other: Ints, met
     other clients, of which ``other`` have their share; each may cost it as much as it takes longer
     than the rest at the rival, and than at the winner. Where clients ask in turns, one of ``other``
     finds fewer of its kind before it than the rest do, and so seems less long than it is: by as
-    many as the rest find there, so that from one on nothing is known of it. A quantile can be made by as many requests
-    as waited behind ``other``: as many as find one there in the time that it takes longer (Little's
-    law), and as many again that wait for these.
+    many as the rest find there, so that from one on nothing is known of it.
+    A quantile can be made by as many requests as waited behind ``other``: as many as find one there
+    in the time that it takes longer (Little's law), and as many again that wait for these.
     """
     closed, (kind, _, name) = load.kind == "closed", metric.partition("_")
     clients = (load.clients or 1) if closed else 0

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.compare import pairs, standing
+from searchbench.analysis.compare import knee, pairs, standing
 from searchbench.analysis.judgement import (
     Comparison,
     Curve,
@@ -23,7 +23,7 @@ from searchbench.analysis.judgement import (
     Scale,
     TreatmentResult,
 )
-from searchbench.analysis.stats.distributions import student
+from searchbench.analysis.stats.distributions import f_quantile, student
 from searchbench.analysis.stats.intervals import LEVEL
 
 USL_LEVELS = 5  # four points leave one degree of freedom to three parameters: all of them fit
@@ -75,7 +75,8 @@ def fit_usl(x: Sequence[float], y: Sequence[float]) -> Fit | None:
     N = √((1 − σ)/κ) (Gunther, Guerrilla Capacity Planning, 2007, ch. 4). N/X is linear in 1/λ, σ/λ
     and κ/λ, so least squares of its relative errors gives t-intervals with three degrees of freedom
     less than levels, and Fieller's (1954) of their ratios. None below five levels, where R² < 0.9
-    on logs, where the fit is no rate, or where a ceiling fits as well. ``x`` ascends.
+    on logs, where the fit is no rate, where a ceiling fits as well, or where κ would be told and a
+    network without coherence (``knee``) does not fit significantly worse. ``x`` ascends.
     """
     n, rate = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if n.size < USL_LEVELS or np.any(n < 1) or np.any(rate <= 0):
@@ -110,6 +111,11 @@ def fit_usl(x: Sequence[float], y: Sequence[float]) -> Fit | None:
         if span is not None and span.low > 0:
             parameters[name] = float(top @ values / (bottom @ values))
             intervals[name] = span
+    if "kappa" in parameters:
+        # Of as many parameters, so the residual variances have F as their ratio.
+        law = max(float(np.sum(np.log(cycle / fitted) ** 2)), df * LEAST_NOISE**2)
+        if knee.squares(n, rate) <= f_quantile(LEVEL, df, df) * law:
+            return None
     peak, above = None, base - slope
     squared = _ratio_interval(above, curvature, values, covariance, t)
     if (

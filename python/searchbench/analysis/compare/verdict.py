@@ -46,6 +46,7 @@ from searchbench.record.trial import Load
 
 WIDTH = 80
 MOST_QUESTIONS = 4
+NOT_SHOWN = "not shown to be better than"
 NAMED = 3  # rivals that a point names
 # Levels that say nothing without the name of their factor.
 _NEEDS_NAME = re.compile(r"true|false|[-+.\d]+")
