@@ -329,7 +329,9 @@ class Comparison:
     resolve a difference as large as it looks, least and most (None: above a thousand), where the
     interval stands in the way. ``would_change``: what would change the verdict or settle it, the
     most effective first. ``answers_doubt``: of sweeps, why whoever is in front may be so by other
-    answers; else empty. ``not_read``: nobody read the replies of either.
+    answers; else empty. ``not_read``: nobody read the replies of either. ``requests_alike``: of
+    studies, the share of the requests that ask what both answer alike, of the side with less;
+    ``answers_floor``: the ratio that waiting behind the others could make, infinite where any.
     """
 
     a: str
@@ -353,6 +355,8 @@ class Comparison:
     failed: tuple[float, float] = (0.0, 0.0)
     answers_doubt: str = ""
     not_read: bool = False
+    requests_alike: float = 1.0
+    answers_floor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
