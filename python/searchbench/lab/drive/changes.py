@@ -28,6 +28,8 @@ from searchbench.workload.queries.algebra import Mode, Query, Terms
 
 MARKER = "sbmarker"
 """The word of all markers."""
+UPDATED = "sbupdated"
+"""The word of all updated documents, by which those that were applied are counted."""
 _DRAWN = 40  # documents of each kind beside the markers
 _MOST_MARKERS = 1000
 _NS = 1_000_000_000
@@ -110,7 +112,7 @@ def changes(
                 more = [MARKER, own] if number in marked else [own]
                 words.append(Word(own, document.id, kind, number))
             if kind == "update" and text:
-                more.append("sbupdated")
+                more.append(UPDATED)
             placed.append(Placed(_with_words(document, text, more), at, was))
             at += kind != "delete"
         made.append(Change(kind, tuple(placed), placed[-1].document.id * (number in marked)))
