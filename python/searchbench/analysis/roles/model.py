@@ -80,8 +80,8 @@ class RoleResult:
     ``service_p99``, ``response_p99`` (of requests, in seconds), ``behind_s`` (how late the last
     request of the window was begun), ``ended`` (requests answered well); of a publisher or a job
     ``times``, ``took_p50``, ``took_max``. ``how``: what publishes, ``unasked``: what
-    happens where nobody does. ``kept_back``: documents that were kept for it. ``proofs``: how what a
-    writer wrote was checked.
+    happens where nobody does. ``kept_back``: documents that were kept for it. ``proofs``: how
+    what a writer wrote was checked.
     """
 
     role: str

@@ -177,8 +177,8 @@ def _checked(results: Sequence[RoleResult]) -> list[str]:
     found = ["After each trial everything was published, and some of the written documents were "
              "asked for."]  # fmt: skip
     if how:
-        found[0] += (f" Counted were {', and '.join(how)}: as many as were acknowledged were there, "
-                     "unless a finding says otherwise.")  # fmt: skip
+        found[0] += (f" Counted were {', and '.join(how)}: as many as were acknowledged were "
+                     "there, unless a finding says otherwise.")  # fmt: skip
     for r, proof in every:
         if not proof.counted:
             found.append(f"{line(r.label)}: {line(said_of(proof))}")
