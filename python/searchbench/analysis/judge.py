@@ -135,7 +135,8 @@ def _of_trials(
     answers = AnswerBook(record, treatments)
     judging = record.plan.judging
     metrics = sorted({m for load in loads.values() for m in pairs.metrics_for(load, wanted)})
-    metrics = [*jobs_of.metrics(judging), *(metrics if judging.driven else [])]
+    of_jobs = jobs_of.metrics(judging)
+    metrics = [*of_jobs, *(m for m in metrics if judging.driven and m not in of_jobs)]
     floors = pairs.noise_floors(treatments, metrics)
     built, by_id = builds.of(record), {t.treatment: t for t in treatments}
     drafts = pairs.drafts(treatments, loads, samples, answers, floors, wanted, built, judging)

@@ -177,7 +177,9 @@ def drafts(
             continue
         measured = fewest_on_both(by_id[a], by_id[b], samples, pair)
         other = metrics_for(loads[b], metric)
-        for name in (name for name in metrics_for(loads[a], metric) if name in other):
+        for name in metrics_for(loads[a], metric):
+            if name not in other or of_job(name):
+                continue
             floor = floors[name].value if name in floors else 1.0
             draft, logs = _draft(
                 by_id[a], by_id[b], loads, samples, pair, name, floor, distinct, members
