@@ -48,7 +48,7 @@ def findings(trial: Trial) -> Iterator[Finding]:
 
 
 def added(found: Sequence[Finding], trial: Trial) -> tuple[Finding, ...]:
-    """The findings of a trial that was driven, with those of its jobs: each kind once, the graver."""
+    """The findings of a driven trial, with those of its jobs: each kind once, the graver."""
     of_jobs = {f.kind: f for f in disturbed(trial)}
     kept = []
     for f in found:
