@@ -184,7 +184,9 @@ def drafts(
         other_queries = answers.otherwise(a, b) if pair is not None else _NONE
         asked_alike = requests_alike(by_id[a], by_id[b], samples, other_queries)
         other = metrics_for(loads[b], metric)
-        for name in (name for name in metrics_for(loads[a], metric) if name in other):
+        for name in metrics_for(loads[a], metric):
+            if name not in other or of_job(name):
+                continue
             floor = floors[name].value if name in floors else 1.0
             draft, logs = _draft(
                 by_id[a], by_id[b], loads, samples, pair, name, floor, distinct, members

@@ -133,7 +133,7 @@ def judge_trial(
         truth.findings(record, trial), faults.findings(record, trial),
     )  # fmt: skip
     audit = validity.audit(trial, undisturbed, warm, planned, trace)
-    findings = _audited(audit, [*chain(*more)])
+    findings = jobs.added(_audited(audit, [*chain(*more)]), trial)
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
     rate, step, tested = throughput.throughput(trace), None, warm.steadiness
@@ -161,7 +161,7 @@ def judge_trial(
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
     figures = _figures(trial, measured, counts, service, response, rate) | of_warmup
-    figures |= alone.figures(trial) | elsewhere.figures(trial)
+    figures |= alone.figures(trial) | elsewhere.figures(trial) | jobs.figures(trial)
     if looked:
         figures[replies.OTHERWISE] = Estimate(differ / looked, "share", looked)
     if first_asks is not None:
@@ -198,7 +198,8 @@ def _of_first_asks(
     audit = validity.audit_first_asks(trial, trace, whole)
     more = (*firsts.findings(trial), *replies.findings(record, trial, trace),
             *_answers_under_load(trial, differ, unread, looked))  # fmt: skip
-    findings = validity.gravest_first(remedies.fitted((*audit, *more), record.plan.judging))
+    found = jobs.added((*audit, *more), trial)
+    findings = validity.gravest_first(remedies.fitted(found, record.plan.judging))
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
     figures = _figures(trial, measured, counts, service, response, throughput.throughput(trace))
@@ -209,7 +210,7 @@ def _of_first_asks(
         blank,
         status="invalid" if bad else "valid",
         reason="; ".join(f"{f.kind}: {f.number}" for f in bad),
-        figures=figures | firsts.figures(whole, trial.asked),
+        figures=figures | firsts.figures(whole, trial.asked) | jobs.figures(trial),
         outcomes=counts,
         findings=findings,
         cold=firsts.state(trial),
