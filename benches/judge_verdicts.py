@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benches import judge
 from benches.figure import Figure
@@ -45,6 +46,10 @@ class _Unasked:
     def distinct(self, a: str) -> int:
         """How many queries there are."""
         return 400
+
+    def otherwise(self, a: str, b: str) -> NDArray[np.int64]:
+        """None, as above."""
+        return np.empty(0, np.int64)
 
 
 def study(

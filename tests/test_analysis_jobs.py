@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from msgspec import structs
+from msgspec import structs, to_builtins
 
-from records import Answer, good_answer
+from records import Answer, Study, good_answer
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Judgement
 from searchbench.analysis.trial.jobs import held_back
@@ -220,3 +220,32 @@ def test_a_disk_that_was_busy_all_the_time_held_it_back(tmp_path: Path) -> None:
     busy = structs.replace(host(10.0), devices=[disk])
     job = structs.replace(done(10.0), host=busy, own_devices=["loop7"])
     assert held_back(Trial(trial="b", treatment="t"), job).part == "disk"
+
+
+def driven(folder: Path, times: dict[str, float], others: float = 0.0) -> Judgement:
+    """A study of one job after which each system is driven with requests too."""
+    study = Study(blocks=3, queries=20, judging={"metric": "backup_s", "jobs": ("backup",)})
+    for name, seconds in times.items():
+        job = done(seconds, others * seconds)
+        study.add(name, system=name, extra={"jobs": [to_builtins(job)]})
+    return judge(study.write(folder))
+
+
+def test_a_job_is_judged_whether_or_not_a_load_was_driven_too(tmp_path: Path) -> None:
+    found = driven(tmp_path / "r", {"high": 20.0, "none": 10.0})
+    assert {t.status for each in found.treatments for t in each.trials} == {"valid"}
+    (c,) = (c for c in found.comparisons if c.metric == "backup_s")
+    assert c.verdict == "faster"
+    assert c.ratio is not None
+    assert c.ratio.value == pytest.approx(2.0)
+    assert "No verdict" not in found.verdict.decision
+    assert "time of backup" in found.verdict.decision
+    assert {c.metric for c in found.comparisons} >= {"backup_s", "throughput"}
+    same = driven(tmp_path / "s", {"high": 20.0, "none": 20.0})
+    assert same.verdict.best is None
+
+
+def test_what_disturbed_a_job_is_found_whether_or_not_a_load_was_driven_too(tmp_path: Path) -> None:
+    found = driven(tmp_path / "r", {"high": 20.0, "none": 10.0}, others=0.4)
+    kinds = {f.kind for t in found.treatments for one in t.trials for f in one.findings}
+    assert "foreign CPU" in kinds | {f.kind for f in found.findings}

@@ -316,7 +316,7 @@ def test_answers_that_change_between_replicates_are_a_finding(tmp_path: Path) ->
     study.add("a", answer=wavering)
     found = judged(study.write(tmp_path / "r")).findings
     numbers = [f.number for f in found if f.kind == "answers changed"]
-    assert numbers == ["1 of 40 queries of tantivy"]
+    assert numbers == ["1 of 40 queries of tantivy in 1 of 2 trials"]
 
 
 def test_fewer_hits_under_load_than_when_asked_alone_make_a_trial_invalid(tmp_path: Path) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal
+
 import numpy as np
 import pytest
 
-from searchbench.analysis.judgement import Estimate
-from searchbench.analysis.operations.crossing import crossovers
-from searchbench.analysis.operations.model import MethodCurve, Point
+from searchbench.analysis.judgement import Comparison, Estimate
+from searchbench.analysis.operations.crossing import crossovers, judged
+from searchbench.analysis.operations.model import Crossover, MethodCurve, OperationResult, Point
 from searchbench.analysis.operations.results import _slope
 from searchbench.analysis.operations.rows import Returned, differing
 from searchbench.analysis.trial.operations import failed, failure
 from searchbench.record import Trial
 from searchbench.record.trial import Load, OperationAbout
+from searchbench.report.tables.operations import side_by_side
 
+Verdict = Literal["faster", "slower", "not resolved", "not comparable"]
 ROWS = (1, 10, 100, 1000, 10000)
 
 
@@ -58,6 +63,83 @@ def test_a_crossing_within_the_noise_is_not_resolved_and_says_why() -> None:
     one = crossovers([curve("a", 0.0, 30e-6, blocks=1), curve("b", 1e-3, 1e-6, blocks=1)])
     assert [c.interval for c in one] == [None]
     assert "one block" in one[0].why
+
+
+def nearly(
+    noises: tuple[float, ...], first: float, seed: int, blocks: int = 3
+) -> list[MethodCurve]:
+    """Two methods of which b takes ``first`` times as long as a at one row, 1.5 times elsewhere."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for name in ("a", "b"):
+        points = []
+        for i, noise in enumerate(noises):
+            true = 1e-3 * 10**i * ((first if i == 0 else 1.5) if name == "b" else 1.0)
+            by_block = {k: true * float(np.exp(noise * rng.normal())) for k in range(blocks)}
+            points.append(Point(f"{name}{i}", 10**i, Estimate(true, "s", blocks), by_block))
+        found.append(MethodCurve(name, "", tuple(points)))
+    return found
+
+
+@pytest.mark.parametrize("noise", [0.2, 0.1, 0.05, 0.005])
+@pytest.mark.parametrize("blocks", [3, 5])
+def test_a_level_that_is_noisier_than_the_rest_makes_no_crossing(noise: float, blocks: int) -> None:
+    """b is slower everywhere; with one scatter for all levels 20 to 23 % of studies said else."""
+    wrong = 0
+    for seed in range(300):
+        found = crossovers(nearly((noise / 2**0.5, *[0.005] * 5), 1.001, seed, blocks))
+        wrong += any(c.interval is not None for c in found)
+    assert wrong <= 15
+
+
+def test_a_noisy_level_does_not_hide_a_crossing_that_the_others_resolve() -> None:
+    found = 0
+    for seed in range(100):
+        noises = (0.01, 0.01, 0.3, 0.01, 0.01)
+        a, b = nearly(noises, 0.5, seed)
+        # a is slower at one row, and faster from ten on.
+        found += any(
+            c.interval is not None and c.interval.low <= 10 and (c.below, c.above) == ("b", "a")
+            for c in crossovers([a, b])
+        )
+    assert found >= 90
+
+
+def verdict(a: str, b: str, said: Verdict, left_out: int = 0) -> Comparison:
+    return Comparison(a, b, "service_p50", said, None, None, 1.0, 20, left_out)
+
+
+def test_what_crosses_is_resolved_by_the_verdicts_on_both_sides() -> None:
+    a, b = curve("singles", 0.0, 30e-6, 0.01), curve("temporary", 1e-3, 1e-6, 0.01)
+    a, b = (
+        replace(c, points=tuple(replace(p, treatment=f"{c.method}-{p.rows}") for p in c.points))
+        for c in (a, b)
+    )
+    of = OperationResult("fetch", "set", (a, b))
+
+    def crossing(
+        said: dict[int, Verdict], left_out: int = 0, **kept: bool
+    ) -> tuple[Crossover, ...]:
+        compared = [
+            verdict(f"singles-{n}", f"temporary-{n}", said[n], left_out) for n in ROWS if n in said
+        ]
+        (found,) = judged([of], compared, "service_p50", first_look=kept.get("first_look", False))
+        return found.crossovers
+
+    sure: dict[int, Verdict] = {n: "faster" if n < 100 else "slower" for n in ROWS}
+    (found,) = crossing(sure)
+    assert found.interval is not None
+    assert 10 < found.interval.low < found.interval.high < 100
+    assert crossing(sure, first_look=True) == ()
+    assert crossing(dict.fromkeys(ROWS, "not comparable")) == ()
+    assert crossing(sure, left_out=1) == ()
+    assert crossing({}) == ()
+    (unsure,) = crossing({**sure, 1: "not resolved", 10: "not resolved"})
+    assert unsure.interval is None
+    assert "within the noise" in unsure.why
+    (wider,) = crossing({**sure, 10: "not resolved"})
+    assert wider.interval is not None
+    assert wider.interval.low == 1
 
 
 def test_nothing_crosses_beyond_what_was_measured() -> None:
@@ -118,3 +200,12 @@ def test_a_method_that_always_fails_does_so_in_the_servers_words() -> None:
     # Where some succeed, the rest are errors like any others.
     assert failed(broken, {"engine_error": 3, "ok": 30}) is None
     assert failed(Trial(trial="b01-t01", treatment="t01"), {"engine_error": 3}) is None
+
+
+def test_a_method_that_has_no_valid_trial_is_not_said_to_fail() -> None:
+    known = MethodCurve("sql", "", (Point("t1", 1, Estimate(0.1, "s", 1)),))
+    invalid = MethodCurve("json", "", (Point("t2", 1, None),))
+    failed = MethodCurve("bql", "", (Point("t3", 1, None, failed="no such column"),))
+    asked = OperationResult("colors", "set", (known, invalid, failed), by_rows=False)
+    (row,) = side_by_side([asked], {}).rows
+    assert [cell.text for cell in row[:4]] == ["colors", "100 ms", "no valid trial", "fails"]

@@ -89,6 +89,29 @@ def test_a_server_that_is_full_has_no_coherence_and_no_peak(
     assert sum(f is not None and "kappa" in f.parameters for f in found) <= 0.15 * 200
 
 
+def network(levels: Sequence[int], servers: int, delay: float) -> np.ndarray:
+    """Exact MVA of a closed network: a station of servers of mean time 1, and a delay."""
+    waiting, rates = [1.0], []
+    for n in range(1, max(levels) + 1):
+        rate = n / (delay + sum(j / min(j, servers) * waiting[j - 1] for j in range(1, n + 1)))
+        some = [rate / min(j, servers) * waiting[j - 1] for j in range(1, n + 1)]
+        waiting = [max(0.0, 1 - sum(some)), *some]
+        rates.append(rate)
+    return np.array([rates[n - 1] for n in levels])
+
+
+@pytest.mark.parametrize("levels", [(1, 2, 4, 8, 16), (1, 2, 3, 4, 6, 8, 12, 16)])
+@pytest.mark.parametrize(("servers", "delay"), [(1, 1.0), (2, 0.3), (2, 1.0), (4, 1.0), (8, 3.0)])
+@pytest.mark.parametrize("noise", [0.001, 0.01])
+def test_a_soft_knee_is_no_coherence(
+    levels: Sequence[int], servers: int, delay: float, noise: float
+) -> None:
+    rng, rates = np.random.default_rng(1), network(levels, servers, delay)
+    found = [fit_usl(levels, rates * np.exp(noise * rng.standard_normal(len(levels))))
+             for _ in range(100)]  # fmt: skip
+    assert sum(f is not None and "kappa" in f.parameters for f in found) <= TOLD_AT_MOST * 100
+
+
 @pytest.mark.parametrize(("worse", "told"), [((16,), True), ((1, 2), False), ((), False)])
 def test_a_peak_is_told_only_if_a_level_beyond_it_is_resolved_to_be_worse(
     worse: tuple[int, ...], told: bool
@@ -109,8 +132,9 @@ def treatment(clients: int, rate: float) -> TreatmentResult:
     )  # fmt: skip
 
 
-def compared(a: int, b: int, verdict: str) -> Comparison:
-    return Comparison(f"c{a}", f"c{b}", "throughput", verdict, None, None, 1.0, 40, 0)  # type: ignore[arg-type]
+def compared(a: int, b: int, verdict: str, left_out: int = 0, same: int = 40) -> Comparison:
+    return Comparison(f"c{a}", f"c{b}", "throughput", verdict, None, None, 1.0, 40, left_out,  # type: ignore[arg-type]
+                      queries_measured=40, same_top_k=same)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -120,6 +144,10 @@ def compared(a: int, b: int, verdict: str) -> Comparison:
         ([compared(1, 2, "faster"), compared(2, 4, "not resolved")], 4, (1, 2)),
         ([compared(1, 2, "faster"), compared(2, 4, "faster")], 4, ()),  # so 4 is above 1, too
         ([compared(1, 2, "faster"), compared(2, 4, "slower")], 2, ()),
+        # Each link of a chain that leaves queries out is over queries of its own.
+        ([compared(1, 2, "faster", 1), compared(2, 4, "faster", 1)], 4, (1,)),
+        ([compared(1, 4, "faster", 40), compared(2, 4, "faster")], 4, (1,)),  # half of the queries
+        ([compared(1, 4, "faster", same=0), compared(2, 4, "faster")], 4, (1,)),  # no first hits
         ([compared(1, 4, "faster"), compared(2, 4, "not comparable")], 4, (2,)),
     ],
 )

@@ -82,7 +82,8 @@ def test_a_promise_that_one_class_breaks_is_named_on_the_terminal(
         )  # fmt: skip
     said = capsys.readouterr().out
     steps = searchbench.judge(tmp_path / "record").steps
-    assert all(s.status == "valid" for s in steps) is (code == 1), said
+    # A machine that is busy with something else makes steps void.
+    assert code == (1 if any(s.status == "valid" for s in steps) else 3), said
     assert "slow: p90 < 10ms" in said
     (promised,) = steps[-1].promises
     if steps[-1].status == "valid":

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from searchbench import _core
 from searchbench.analysis.logs.as_json import as_json
 from searchbench.analysis.logs.bands import bands
 from searchbench.analysis.logs.judge import judge_log
+from searchbench.analysis.logs.minutes import Minutes
 from searchbench.analysis.logs.repeats import repeats
 from searchbench.analysis.logs.spread import Spread, spread
 from searchbench.cli import app
 from searchbench.errors import QueryError, RecordError, SearchbenchError
 from searchbench.logs import record as records
-from searchbench.logs.counts import Options, count
+from searchbench.logs.counts import Counts, Options, count
 from searchbench.logs.sources import find
 from searchbench.logs.zones import offsets
 
@@ -91,6 +96,68 @@ def test_a_cache_saves_what_playing_the_log_back_saves() -> None:
     (cache,) = [c for c in found.caches if c.entries == 100]
     assert cache.lru == pytest.approx(hits / 60_000, abs=0.02)
     assert cache.best >= cache.lru
+
+
+def test_stretches_and_the_worst_minutes_are_those_of_the_minutes_one_by_one() -> None:
+    rng = np.random.default_rng(4)
+    rows = []
+    for minute in sorted(rng.choice(40_000, 700, replace=False)):
+        # Of some minutes no time is known.
+        coarse = rng.integers(0, 50, 64) if rng.random() < 0.8 else np.zeros(64, np.int64)
+        longest = int(rng.integers(1, 10**9)) if coarse.any() else 0
+        rows.append(
+            {
+                "minute": int(minute), "n": int(coarse.sum()) + int(rng.integers(1, 9)),
+                "sum_ns": int(rng.integers(1, 10**12)) if coarse.any() else 0, "max_ns": longest,
+                "zero": int(rng.integers(0, 9)), "errors": int(rng.integers(0, 9)),
+                "coarse": coarse.astype(np.uint32).tobytes(), "slowest": f"q{minute}".encode(),
+            }
+        )  # fmt: skip
+    types = [(name, pa.uint64()) for name in ("minute", "n", "sum_ns", "max_ns", "zero", "errors")]
+    schema = pa.schema([*types, ("coarse", pa.large_binary()), ("slowest", pa.large_binary())])
+    halves = [pa.Table.from_pylist(part, schema) for part in (rows[:300], rows[300:])]
+    minutes = Minutes.of(Counts({"minutes": pa.concat_tables(halves)}))
+    step = minutes.step_s()
+    assert step == 14_400
+    timed = [row for row in rows if any(row["coarse"])]
+    worst = sorted(timed, key=lambda r: -r["sum_ns"] * r["n"] / _times(r))[:5]
+    assert [m.at_s for m in minutes.worst(5)] == [row["minute"] * 60 for row in worst]
+    over = minutes.over(step)
+    assert len(over) == len({row["minute"] * 60 // step for row in rows})
+    for moment in over:
+        own = [r for r in rows if r["minute"] * 60 // step * step == moment.at_s]
+        of_these = [r for r in own if any(r["coarse"])]
+        assert moment.n == sum(r["n"] for r in own)
+        assert moment.errors == sum(r["errors"] for r in own)
+        if not of_these:
+            assert (moment.mean_s, moment.p95_s, moment.max_s) == (None, None, None)
+            continue
+        longest = max(of_these, key=lambda r: r["max_ns"])
+        assert moment.slowest == longest["slowest"].decode()
+        assert moment.max_s == longest["max_ns"] / 1e9
+        waited = sum(r["sum_ns"] / _times(r) * r["n"] for r in of_these) / 1e9
+        assert moment.mean_s == pytest.approx(waited / sum(r["n"] for r in of_these))
+        assert moment.p95_s == pytest.approx(max(_p95(r) for r in of_these))
+
+
+def _times(row: dict[str, object]) -> int:
+    return int(np.frombuffer(row["coarse"], np.uint32).sum())  # type: ignore[call-overload]
+
+
+def _p95(row: dict[str, object]) -> float:
+    """The middle of the half doubling in which the time is that 95 % of the times do not exceed."""
+    coarse = np.frombuffer(row["coarse"], np.uint32)  # type: ignore[call-overload]
+    at = next(i for i in range(64) if coarse[: i + 1].sum() >= 0.95 * coarse.sum())
+    return 1.024e-6 * 2 ** ((at - 0.5) / 2) if at else 1e-6
+
+
+def test_what_was_counted_goes_with_its_tables_and_comes_back_with_them() -> None:
+    log = _core.Log()
+    log.read([(str(LOGS / "sphinx-query-plain.log"), "s", "", 0)])
+    given = log.tables()
+    assert log.tables()["queries"]["hash"] == b""
+    log.add(given)
+    assert log.tables() == given
 
 
 def test_days_added_one_by_one_are_the_answer_of_all_at_once(tmp_path: Path) -> None:
@@ -183,6 +250,21 @@ def test_a_generated_log_has_what_was_published(tmp_path: Path) -> None:
     by_words = {row.name: row.quantiles_s["p90"] for row in judged.words}
     assert max(by_words, key=lambda name: by_words[name] or 0) in ("6–10", "11–20", "21–50")
     assert as_json(judged)["repetition"]["requests"] == 200_000
+
+
+def test_a_log_on_a_terminal_does_not_wait_for_what_writes_pages() -> None:
+    loads = (
+        "import sys, searchbench.terminal.logs; print('searchbench.report.write' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_a_generated_log_goes_to_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
+    assert app(["logs", "generate", "-", "--lines", "3"]) == 0
+    assert capfd.readouterr().out.count(" sec [all/0/rel ") == 3
+    with pytest.raises(QueryError, match="there is no option --lnes; see"):
+        app(["logs", "generate", "--lnes", "--lines", "3"])
 
 
 def test_an_option_that_is_misspelt_is_no_file(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from pages import ENV, ROOT, blocks, code, rows, section, text_of
 from searchbench import _core
+from searchbench.analysis.logs import cut
 from searchbench.cli import app
 from searchbench.errors import QueryError, SearchbenchError
 
@@ -30,6 +31,26 @@ def commands() -> list[list[str]]:
     found = [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("searchbench ")]
     assert len(found) == len(text.splitlines()), "a line of a block that is no command of ours"
     return found
+
+
+def test_the_tables_with_which_a_file_is_replayed_are_those_that_the_command_says(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tables,) = blocks(PAGE, "toml")
+    log = str(folder / "sphinx" / "query.log")
+    assert app(["logs", log, "--queries", "searches.jsonl"]) == 0
+    capsys.readouterr()
+    assert json.loads((folder / "searches.jsonl.about.json").read_text())["study"] == tables
+
+
+def test_the_bounds_of_a_cut_are_those_of_the_program() -> None:
+    told = section(PAGE, "A small log that stands for the large one")
+    allowed = [int(n) for row in rows(told) for n in re.findall(r"\d+", row[1])]
+    assert allowed == [round(100 * n) for n in (
+        cut.RATE, cut.DISPERSION, cut.SHARE, cut.SHARE, cut.SHARE, cut.SHARE, cut.MIDDLE, cut.SHARE,
+    )]  # fmt: skip
+    caches = told.partition("(LRU) of ")[2].partition(" answers")[0].split(", ")
+    assert [int(n.replace(",", "")) for n in caches] == list(cut.CACHES)
 
 
 def with_own_fields(argv: list[str]) -> str:
@@ -61,7 +82,8 @@ def test_every_command_of_the_page_reads_its_log(
         own = [part.replace("/var/log/sphinx", str(folder / "sphinx")) for part in argv]
         assert app(own) == 0, argv
         said[" ".join(argv)] = capsys.readouterr().out
-    first, generated, example, nightly, fields, pattern = said.values()
+    unwrapped = {command: " ".join(text.split()) for command, text in said.items()}
+    first, generated, example, nightly, fields, pattern, load, cut, *others = said.values()
     assert "Times: Half of the searches took at most" in first
     assert generated == ""
     assert example.startswith("20,000 lines (sphinx)")
@@ -73,6 +95,15 @@ def test_every_command_of_the_page_reads_its_log(
     assert "the longest took 12.5 ms" in fields
     assert "red lamp" in fields
     assert "(line)" in pattern.partition("\n")[0]
+    assert load.startswith("20,000 searches, ")
+    (of_load,) = [text for command, text in unwrapped.items() if command.endswith("searches.jsonl")]
+    assert "All 20,000 searches can be asked again, not quite as production was asked" in of_load
+    assert "the log has no searches that failed" in of_load
+    assert (folder / "searches.jsonl.about.json").is_file()
+    assert "dispersion at 10 s" in cut
+    assert len(others) == 2
+    assert all("Anonymised: " in text for text in others)
+    assert (folder / "log.key").is_file()
 
 
 def test_a_second_call_reads_what_is_new_and_says_what_was_not_met_before(

@@ -10,9 +10,10 @@ import pytest
 
 from queues import Floats, Serve, Server, fixed, heavy, stalling
 from searchbench.analysis.capacity import stalls
-from searchbench.analysis.capacity.bracket import bracket, rough, watched
+from searchbench.analysis.capacity.bracket import bracket, rough
 from searchbench.analysis.capacity.pace import Driven, Seen
 from searchbench.analysis.capacity.promise import Judged, judge
+from searchbench.analysis.capacity.said import watched
 from searchbench.analysis.capacity.stalls import Found
 from searchbench.workload.load_table import parse_promise
 from searches import search

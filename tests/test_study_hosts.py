@@ -30,6 +30,14 @@ agents = ["north", "south"]
 """
 
 
+SSH = """\
+[hosts.north]
+ssh = "me@north"
+[systems.sphinx]
+agents = ["north"]
+"""
+
+
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
     (tmp_path / "products.csv").write_text("id,title\n1,red shoe\n")
@@ -147,6 +155,18 @@ def test_the_server_is_on_the_host_of_its_place(base: Path) -> None:
     assert list(place.hosts) == ["north"]
 
 
+def test_a_host_that_ssh_reaches_is_that_machine_as_it_is(base: Path) -> None:
+    text = SSH + 'parts_by_agent = 2\n[hosts.near]\n[systems.other]\nengine = "sphinx"\n'
+    text += 'agents = ["near", "north"]\n'
+    plan = planned(text.replace('"me@north"', '"me@north"\npath = "/opt/sphinx/bin"'), base)
+    place, both = (place_of(t.settings) for t in plan.treatments)
+    assert place is not None
+    assert place.agents == (Host(name="north", ssh="me@north", path=("/opt/sphinx/bin",)),)
+    assert place.agents[0].folder == "/var/tmp"
+    assert both is not None, "the server is here, and reaches both kinds"
+    assert [host.ssh for host in both.agents] == ["", "me@north"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -159,9 +179,17 @@ def test_the_server_is_on_the_host_of_its_place(base: Path) -> None:
         (AGENTS + 'part_kind = "local"\n', '14:13: part_kind = "local" has no agents; use'),
         (AGENTS + 'attach = "127.0.0.1:9306"\n', "13:1: sphinx runs already, and `agents` says"),
         (AGENTS + "parts_by_agent = 0\n", "14:18: `parts_by_agent` must be an integer or a list"),
-        ('[hosts.n]\nssh = "me@far"\n[systems.sphinx]\nagents = "n"\n',
-         "10:1: a host is a network namespace of this machine; on a machine that is reached by ssh "
-         "nothing is started yet (start the system there, and name it with `attach`)"),
+        ('[hosts.n]\nssh = "-oProxyCommand=x"\n[systems.sphinx]\nagents = "n"\n',
+         '10:7: `ssh` must be the name of a machine as ssh knows it, not "-oProxyCommand=x"'),
+        ('[hosts.n]\nssh = ""\n[systems.sphinx]\nagents = "n"\n', "10:7: `ssh` must be the name"),
+        ('[hosts.n]\nfolder = "/tmp"\n[systems.sphinx]\nagents = "n"\n',
+         "10:10: `folder` is of a host that is reached by ssh: say `ssh` too"),
+        ('[hosts.n]\nssh = "n"\ncores = 2\n[systems.sphinx]\nagents = "n"\n',
+         "11:9: `cores` is of a network namespace of this machine, and this host is another mach"),
+        ('[hosts.n]\nssh = "n"\nfolder = "tmp"\n[systems.sphinx]\nagents = "n"\n',
+         '11:10: `folder` must begin with /, as in "/var/tmp", not "tmp"'),
+        ('[hosts.n]\nssh = "n"\npath = ["bin"]\n[systems.sphinx]\nagents = "n"\n',
+         '11:8: `path` names folders that begin with /, without a colon: "bin"'),
         ("[hosts.n]\ncores = 0\n[systems.sphinx]\nagents = 'n'\n", "10:9: `cores` = 0 leaves"),
         ("[hosts.n]\ncpu_share = 2\n[systems.sphinx]\nagents = 'n'\n", "10:13: `cpu_share` must"),
         ("[hosts.n]\ncpu = 2\n[systems.sphinx]\nagents = 'n'\n", "10:1: [hosts.n] has no key"),
@@ -185,11 +213,19 @@ def test_every_mistake_is_one_sentence_at_its_position(text: str, said: str, bas
          "[places.p]: `memory` holds for processes of one machine; with agents on hosts set it in"),
         (AGENTS + '[places.p]\nstorage = "s"\n[storages.s]\nfilesystem = "ext4"\nlike = "disk"\n',
          "[storages.s]: its limits hold for processes of one machine, and here they are on hosts"),
+        (SSH + '[places.p]\ncold = "trial"\n',
+         "[places.p]: `cold` evicts files of this machine, and its files lie in `folder` of host"),
+        (SSH + '[places.p]\nstorage = "s"\n[storages.s]\nfilesystem = "ext4"\n',
+         "[places.p]: `storage` is a storage of this machine, and its files lie in `folder` of ho"),
+        (SSH + '[hosts.near]\n[places.p]\nhost = "near"\n',
+         "[hosts.near] is a network namespace of this machine, from which no way leads to host n"),
+        ("io_sizes = true\n" + SSH, "`io_sizes` is about disks of this machine, and its files lie"),
     ],
 )  # fmt: skip
 def test_what_does_not_go_together_leaves_nothing_to_be_run(
     text: str, said: str, base: Path
 ) -> None:
+    top, text = ("", text) if text.startswith("[") else text.split("\n", 1)
     with pytest.raises(Exception, match="nothing is left to be run") as error:
-        planned(text, base)
+        make_plan(right(f"{top}\n{STUDY}{text}", base))
     assert said in str(error.value)

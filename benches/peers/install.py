@@ -30,6 +30,9 @@ PACKAGES = {
     "nginx": "nginx-light",
     "sysbench": "sysbench",
     "mariadbd": "mariadb-server",
+    "goaccess": "goaccess",
+    "pgbadger": "pgbadger",
+    "pt-query-digest": "percona-toolkit",
 }
 _ROOT = BUILT.parent
 _LONGEST_S = 1800.0

@@ -71,7 +71,8 @@ class Log:
         keep_tail: bool = False,
         on_tick: Callable[[int], object] | None = None,
     ) -> list[dict[str, Any]]: ...
-    # By table, by column: bytes of u64, or (bytes, bytes of u64: where each value ends).
+    # By table, by column: bytes of u64, or (bytes, bytes of u64: where each value ends). The log is
+    # empty afterwards: its memory becomes that of the tables.
     def tables(self) -> dict[str, dict[str, bytes | tuple[bytes, bytes]]]: ...
     # Tables as ``tables`` gives them, added as if what they count were read again. ValueError names
     # what is wrong in them.
@@ -81,6 +82,23 @@ def class_of_request(method: str, text: str) -> str:
     """The class that a request has in a log: a path with the names of its parameters (``method``
     before it), or a statement of SQL without its values."""
 
+# The entries of logs in the order of the sources and of their lines; arguments as of ``Log.read``.
+# Columns as bytes, little-endian: at_ns i64 (least i64: unknown), ns u64 (greatest: unknown),
+# resolution_ns u32, words u32 (greatest: unknown), kind u8 (0 a search, 1 a part of one, 2 another
+# entry; + 4: failed; + 8: answered in part), asked u32 (number of what was asked), source u32. Of
+# what was asked ``parts`` names five texts (format, index, class, text, around), which stand in
+# ``bytes`` one after another, ``ends`` (u64) says where each ends. Then what became of each source,
+# as ``Log.read`` has it. ValueError where no source is a log, or one breaks off.
+def log_entries(
+    sources: Sequence[tuple[str, str, str, int]],
+    *,
+    zone: Sequence[tuple[int, int]] = (),
+    unit_ns: int = 0,
+    parameters: Sequence[str] = (),
+    columns: Sequence[tuple[str, str, str]] = (),
+    line: str = "",
+    on_tick: Callable[[int], object] | None = None,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]: ...
 def generate_log(
     path: str,
     *,

@@ -73,12 +73,13 @@ def of_trials(
                 "With fewer than two valid trials it is unknown how certain its figures are.",
                 "More replicates; five resolve most differences above the noise floor.",
             )
-    for label, number in answers.unstable():
+    for number in answers.unstable():
         yield _warning(
             "answers changed",
-            f"{number} queries of {label}",
+            number,
             "Replicates of one treatment answered differently, so its index or its ranking is "
-            "not the same each time.",
+            "not the same each time. Only queries that are answered alike in every block count as "
+            "answered alike.",
             "Settle the index fully (merge, commit) before measuring.",
         )
     yield from disagreeing(agreed)

@@ -21,6 +21,7 @@ from searchbench.analysis.compare import builds, by_class, pairs, scaling, verdi
 from searchbench.analysis.compare import jobs as jobs_of
 from searchbench.analysis.compare.same_work import SameWork, same_work
 from searchbench.analysis.judgement import Agreement, Judgement, RecordComparison, Step, Verdict
+from searchbench.analysis.operations import crossing
 from searchbench.analysis.operations import results as of_operations
 from searchbench.analysis.roles import results as of_roles
 from searchbench.analysis.sweep import steps as steps_of
@@ -134,7 +135,8 @@ def _of_trials(
     answers = AnswerBook(record, treatments)
     judging = record.plan.judging
     metrics = sorted({m for load in loads.values() for m in pairs.metrics_for(load, wanted)})
-    metrics = [*jobs_of.metrics(judging), *(metrics if judging.driven else [])]
+    of_jobs = jobs_of.metrics(judging)
+    metrics = [*of_jobs, *(m for m in metrics if judging.driven and m not in of_jobs)]
     floors = pairs.noise_floors(treatments, metrics)
     built, by_id = builds.of(record), {t.treatment: t for t in treatments}
     drafts = pairs.drafts(treatments, loads, samples, answers, floors, wanted, built, judging)
@@ -167,6 +169,7 @@ def _of_trials(
         ),
         comparisons=compared,
         class_comparisons=of_classes,
+        operations=crossing.judged(found.operations, compared, wanted, first_look=found.first_look),
         noise_floor=noise_floor,
         agreement=agreed,
         findings=findings.in_order([*own, *found.findings], treatments),

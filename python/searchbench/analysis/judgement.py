@@ -329,7 +329,9 @@ class Comparison:
     resolve a difference as large as it looks, least and most (None: above a thousand), where the
     interval stands in the way. ``would_change``: what would change the verdict or settle it, the
     most effective first. ``answers_doubt``: of sweeps, why whoever is in front may be so by other
-    answers; else empty. ``not_read``: nobody read the replies of either.
+    answers; else empty. ``not_read``: nobody read the replies of either. ``requests_alike``: of
+    studies, the share of the requests that ask what both answer alike, of the side with less;
+    ``answers_floor``: the ratio that waiting behind the others could make, infinite where any.
     """
 
     a: str
@@ -353,6 +355,8 @@ class Comparison:
     failed: tuple[float, float] = (0.0, 0.0)
     answers_doubt: str = ""
     not_read: bool = False
+    requests_alike: float = 1.0
+    answers_floor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -674,7 +678,8 @@ class Capacity:
     where a side is open. ``searches``: how many searches (one a block) the interval covers; of
     several it is the hull. ``trials``: every rate that was driven, in the order driven. ``doubt``:
     why the upper end in the sentence may not be the system's, and is open here; empty: it is.
-    ``effort``: what multiplied the lengths of the trials; below 0.3 the interval is a rough one.
+    ``effort``: what multiplied the lengths of the trials; below ``enough`` (0.3, more if requests
+    take long) the interval is a rough one.
     ``speeds``: the standard deviation of the logarithm of its speed from trial to trial, if that
     was seen to differ; else 0. ``first``: of a promise with conditions for classes, which of them
     breaks first, the likeliest first; empty where nothing broke.
@@ -692,6 +697,7 @@ class Capacity:
     searches: int = 1
     doubt: str = ""
     effort: float = 1.0
+    enough: float = 0.3
     speeds: float = 0.0
     first: tuple[BreaksFirst, ...] = ()
 

@@ -64,6 +64,7 @@ def compare(
     from searchbench.analysis.compare.decision import reasons
     from searchbench.analysis.compare.records import compare_records
     from searchbench.analysis.judge import to_json
+    from searchbench.logs.record import is_one as is_log
     from searchbench.record import open_record
     from searchbench.terminal import out as terminal
 
@@ -71,6 +72,11 @@ def compare(
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*%?\s*", threshold)
     if not match:
         raise SearchbenchError(f"--threshold {threshold}: give a percentage such as 5%")
+    if log := next((path for path in (a, b, *same, *same_b) if is_log(path)), None):
+        raise SearchbenchError(
+            f"{log} is the record of a log, which has counts and no single searches; hold the log "
+            "itself against a record: searchbench logs FILE --against RECORD"
+        )
     further = [[open_record(path) for path in paths] for paths in (same, same_b)]
     before, after = open_record(a), open_record(b)
     result = compare_records(before, after, float(match[1]) / 100, *further)

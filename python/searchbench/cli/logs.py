@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from searchbench.cli.flags import Json, Texts, flowing
+from searchbench.cli.flags import Flag, Json, Texts, flowing
 
 if TYPE_CHECKING:
     from searchbench.logs.counts import Options
@@ -37,6 +37,13 @@ def logs(
     sizes: Path | None = None,
     threads: int = 0,
     distinct: int = 10_000_000,
+    queries: Path | None = None,
+    cut: str = "",
+    anonymise: Flag = False,
+    key: Path | None = None,
+    documents: Path | None = None,
+    field: Texts = None,
+    against: Path | None = None,
     as_json: Json = False,
 ) -> int:
     """Read query logs of search systems, databases and web servers, and say what is in them.
@@ -77,11 +84,33 @@ def logs(
     threads
         How many cores to use; all by default.
     distinct
-        How many distinct queries are counted exactly. Ten million need 1 GB.
+        How many distinct queries are counted exactly. Ten million need 1.5 GB.
+    queries
+        Write the searches to this file (OUT.jsonl), which a study replays at the log's own times.
+        What the log does not hold of them is said, and stands in OUT.jsonl.about.json.
+    cut
+        With --queries: only the shortest cut that stands for the whole log within stated bounds:
+        auto, or not longer than so many searches (20000) or so long (600s, 30min, 2h).
+    anonymise
+        With --queries: replace words and numbers by others, the same by the same, of like
+        frequency and equal length. docs/LOGS.md says what this does not protect.
+    key
+        With --anonymise: keep the key in this file, which is made if it is not there, so that later
+        files get the same replacements. Whoever has it can undo them.
+    documents
+        With --anonymise: documents as JSON lines, or lines with a word and the number of documents
+        that have it. Words are then replaced by words that as many documents have.
+    field
+        With --queries: what a field that words are looked for in is called in the study's
+        documents, as in f_title=title; f_title= means all fields. May be given several times.
+    against
+        Hold the log's times against those of this record of a study: does the laboratory tell the
+        truth about production?
     as_json
         Print JSON.
     """
     from searchbench.analysis.logs.judge import judge_log
+    from searchbench.cli.logs_again import Wanted, again
     from searchbench.errors import SearchbenchError
     from searchbench.logs import record as records
     from searchbench.logs.counts import PARAMETERS, Options, count
@@ -106,6 +135,15 @@ def logs(
         threads=threads,
         distinct=distinct,
     )
+    wanted = Wanted(queries, cut, anonymise, key, documents, against, tuple(field or ()))
+    wanted.check()
+    if queries is not None or against is not None:
+        if record is not None or page is not None:
+            raise SearchbenchError(
+                "--queries and --against need the log itself, and make neither a record nor a page "
+                "of it: leave out --record and --page"
+            )
+        return again(find(files, server), options, wanted, as_json=as_json)
     known = sizes_of(sizes) if sizes else {}
     began = time.monotonic()
     tick = None if as_json or not sys.stderr.isatty() else shown.Ticking()
@@ -140,7 +178,7 @@ def logs(
 @app.command
 @flowing
 def generate(
-    out: str,
+    out: Annotated[str, Parameter(allow_leading_hyphen=True)],
     *,
     lines: int = 1_000_000,
     server: int = 0,
@@ -180,6 +218,11 @@ def generate(
     from searchbench import _core
     from searchbench.errors import QueryError
 
+    if out.startswith("-") and out != "-":
+        raise QueryError(
+            f"there is no option {out}; see `searchbench logs generate --help` (a file of that "
+            f"name is ./{out})"
+        )
     try:
         first = datetime.fromisoformat(start).replace(tzinfo=UTC)
     except ValueError:

@@ -121,6 +121,8 @@ class Companion:
     ``agent``: it may run on another host than the one that is asked; a study gives hosts to those
     in their order. ``asked``: the name of a port of its own where it answers the same requests,
     about what it holds itself; "" where it does not. ``holds``: how many parts of the index.
+    ``files``: patterns of the files below ``{data}`` that it opens, which are copied to its host if
+    that is another machine; none: all.
     """
 
     name: str
@@ -129,6 +131,7 @@ class Companion:
     agent: bool = False
     asked: str = ""
     holds: int = 0
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,8 @@ class Service:
     ``whole``: over HTTP, byte strings that stand in the first 512 bytes of the body of every
     complete answer; an answer without one of them is a partial result.
     ``files``: path below ``{run}`` to contents. ``needs``: what must be on the machine, a
-    program or a path, and the sentence that says how to get it.
+    program or a path, and the sentence that says how to get it. ``says``: the command whose first
+    line of output says which version its programs are, for machines that have each their own.
     ``first``: commands that are run to their end before the start when ``{data}`` is empty.
     ``laid``: by kind of file (other than "data") what is added where the place lays it elsewhere;
     there ``{wal}`` and the like are private, empty directories.
@@ -178,6 +182,7 @@ class Service:
     files: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     needs: Mapping[str, str] = field(default_factory=dict)
+    says: tuple[str, ...] = ()
     ready_timeout_s: float = 30.0
     first: tuple[tuple[str, ...], ...] = ()
     laid: Mapping[str, Laid] = field(default_factory=dict)

@@ -81,7 +81,7 @@ class Counts:
         return [value.decode("utf-8", errors="replace") for value in values]
 
 
-_UNITS = {"": 0, "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+UNITS_NS = {"": 0, "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def count(
@@ -94,7 +94,7 @@ def count(
 
     QueryError where none of them is a log, where one is damaged, or where an option is wrong.
     """
-    if options.unit not in _UNITS:
+    if options.unit not in UNITS_NS:
         raise QueryError(f"{options.unit!r} is not a unit of time; there are s, ms, us")
     if options.format and options.format not in _core.LOG_FORMATS:
         raise QueryError(
@@ -108,7 +108,7 @@ def count(
         read = log.read(
             [(s.path, s.server, named, s.skip_bytes) for s in sources],
             zone=list(offsets(options.zone)),
-            unit_ns=_UNITS[options.unit],
+            unit_ns=UNITS_NS[options.unit],
             parameters=list(options.parameters),
             columns=list(options.columns),
             line=options.line,
@@ -145,8 +145,14 @@ def _columns(table: pa.Table) -> dict[str, Any]:
         if pa.types.is_integer(column.type):
             found[name] = np.ascontiguousarray(column.to_numpy(), np.uint64)
             continue
-        parts = [part.cast(pa.large_binary()) for part in column.chunks]
-        values = [value for part in parts for value in part.to_pylist()]
-        ends = np.cumsum([len(value) for value in values], dtype=np.uint64)
-        found[name] = (b"".join(values), np.ascontiguousarray(ends, np.uint64))
+        found[name] = flat(column.cast(pa.large_binary()).combine_chunks())
     return found
+
+
+def flat(values: pa.Array) -> tuple[Any, NDArray[np.uint64]]:
+    """The bytes of all values one after another, and where each ends."""
+    _, places, data = values.buffers()
+    if data is None or not len(values):
+        return b"", np.zeros(len(values), np.uint64)
+    at = np.frombuffer(places, np.int64)[values.offset : values.offset + len(values) + 1]
+    return np.frombuffer(data, np.uint8)[at[0] : at[-1]], (at[1:] - at[0]).astype(np.uint64)

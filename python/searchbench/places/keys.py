@@ -33,7 +33,19 @@ HOST_KEYS: tuple[SpecKey, ...] = (
             "default: all", above=0, maximum=1),
     SpecKey("delay_ms", "number", None, "by how many milliseconds each round trip to it is "
             "delayed; 0: no delay", minimum=0, maximum=10_000),
+    SpecKey("ssh", "text", None, "the name of another machine, as ssh knows it; localhost is this "
+            "one, without ssh. The host is then that machine as it is, and no namespace"),
+    SpecKey("ssh_command", "text", "ssh", 'with `ssh`: the command that reaches it, as in "ssh -p '
+            '2222 -i key"'),
+    SpecKey("address", "text", None, "with `ssh`: the address of that machine where its processes "
+            "listen and are asked; default: where ssh goes"),
+    SpecKey("folder", "text", "/var/tmp", "with `ssh`: the folder of that machine in which a "
+            "folder of ours is made, for the files of what runs there"),
+    SpecKey("path", "texts", None, "with `ssh`: folders of that machine in which the engine's "
+            "programs are, if those of its PATH do not have them"),
 )  # fmt: skip
+_OF_SSH = ("ssh_command", "address", "folder", "path")
+_OF_NAMESPACE = ("memory", "cores", "cpu_share", "delay_ms")
 PLACE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("host", "text", None, "name of the host where the server runs; default: this machine"),
     SpecKey("memory", "size", None, "the most memory that all processes of the system have "
@@ -106,6 +118,28 @@ def kind_of(table: Mapping[str, Any]) -> Kind | None:
 def host_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(key, sentence) for what is wrong with a host whose single values fit their keys."""
     yield from _cores(table.get("cores"))
+    name = table.get("ssh")
+    if name is None:
+        for key in _OF_SSH:
+            if key in table:
+                yield key, f"`{key}` is of a host that is reached by ssh: say `ssh` too"
+        return
+    if not name or name.startswith("-") or name.split() != [name]:
+        yield "ssh", f"`ssh` must be the name of a machine as ssh knows it, not {show(name)}"
+    for key in _OF_NAMESPACE:
+        if key in table:
+            yield (
+                key,
+                f"`{key}` is of a network namespace of this machine, and this host is another "
+                "machine, reached by ssh, which has what it has: leave it out",
+            )
+    folder = table.get("folder", "/")
+    if not folder.startswith("/"):
+        yield "folder", f"`folder` must begin with /, as in {show('/var/tmp')}, not {show(folder)}"
+    paths = table.get("path", [])
+    for path in [paths] if isinstance(paths, str) else paths:
+        if not path.startswith("/") or ":" in path:
+            yield "path", f"`path` names folders that begin with /, without a colon: {show(path)}"
 
 
 def place_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

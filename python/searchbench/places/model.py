@@ -78,10 +78,12 @@ LIMITS = (*RATES, "latency_ms")
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A network namespace of this machine that stands for a host: its processes have it together.
+    """A network namespace of this machine that stands for a host, or a machine reached by ssh.
 
     ``memory_bytes``, ``cores``, ``cpu_share`` as of a place. ``delay_ms``: what each round trip to
-    it takes longer; 0: nothing is added.
+    it takes longer; 0: nothing is added. None of these where ``ssh`` is not "": that is the name of
+    the machine as ``ssh_command`` knows it. ``address``: where its processes listen; "": where ssh
+    goes. ``folder``: where a folder of ours is made there; ``path``: searched for programs.
     """
 
     name: str
@@ -89,6 +91,11 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cores: int | tuple[int, ...] = 0
     cpu_share: float = 1.0
     delay_ms: float = 0.0
+    ssh: str = ""
+    ssh_command: str = "ssh"
+    address: str = ""
+    folder: str = "/var/tmp"
+    path: tuple[str, ...] = ()
 
     @property
     def section(self) -> str:

@@ -41,7 +41,12 @@ def resolve(
 
 def host_of(name: str, table: Mapping[str, Any]) -> Host:
     """A host as its table describes it."""
-    return Host(name=name, **_limits(table), delay_ms=float(table.get("delay_ms", 0.0)))
+    given = {key: table[key] for key in ("ssh", "ssh_command", "address", "folder") if key in table}
+    if "path" in table:
+        path = table["path"]
+        given["path"] = (path,) if isinstance(path, str) else tuple(path)
+    delay_ms = float(table.get("delay_ms", 0.0))
+    return Host(name=name, **_limits(table), delay_ms=delay_ms, **given)
 
 
 def _limits(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,9 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     ``before``: documents before the drive, by its own count; ``after``: after it (None: it does not
     say). ``publish_s``: how long the last publish took. ``drawn``: documents that were asked for.
     ``gone``: ids of documents whose deletion was acknowledged, and which an answer showed
-    afterwards; ``looked``: of how many deleted ones an answer before had shown them.
+    afterwards; ``looked``: of how many deleted ones an answer before had shown them. ``updated``:
+    how many documents have the word that every update writes, by the engine's exact total; None
+    where there is none, with the reason in ``uncounted``, or nothing was updated.
     """
 
     before: int | None = None
@@ -74,6 +76,8 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     drawn: list[Drawn] = []
     gone: list[str] = []
     looked: int = 0
+    updated: int | None = None
+    uncounted: str = ""
 
 
 class FaultDone(msgspec.Struct, kw_only=True):

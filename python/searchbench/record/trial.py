@@ -13,6 +13,7 @@ import msgspec
 
 from searchbench.record.alone import HostAlone
 from searchbench.record.drive import Drive
+from searchbench.record.elsewhere import Elsewhere
 from searchbench.record.roles import FaultDone, RoleRun
 from searchbench.study.plan import Level
 
@@ -462,6 +463,7 @@ class Trial(msgspec.Struct, kw_only=True):
     ``phases``: seconds spent in each phase; ``spans``: each phase once, with what the server did.
     ``reason``, ``stage``: of a failed trial. ``said``: by outcome, why it was refused once.
     ``place``: its levers as they were found; ``hosts``: agents on hosts, asked alone before.
+    ``elsewhere``: hosts that are other machines, reached by ssh; ``server`` is of this one alone.
     ``asked``: of a trial that is cold for each query, each of them.
     ``beside``: the roles beside the readers, in the order of their numbers.
     ``jobs``: those that were done, in their order; a trial that was not driven has them alone.
@@ -515,6 +517,7 @@ class Trial(msgspec.Struct, kw_only=True):
     said: dict[str, str] = {}
     place: list[Lever] = []
     hosts: list[HostAlone] = []
+    elsewhere: list[Elsewhere] = []
     jobs: list[JobDone] = []
     beside: list[RoleRun] = []
 

@@ -35,7 +35,6 @@ _PROBLEMS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]
     "storages": storage_problems,
 }
 _LAID = ("storage", *FILES)  # keys of a place that name a storage
-_SSH = frozenset({"ssh"})  # what a host cannot have yet
 
 
 def read_sections(source: Source) -> dict[str, dict[str, Any]]:
@@ -49,12 +48,7 @@ def read_sections(source: Source) -> dict[str, dict[str, Any]]:
             if not name.strip() or NOT_IN_NAMES.search(name):
                 source.at_key((table, name), f"a name has no control characters, no * and no =, "
                               f"and is not empty; this is {show(name)}")  # fmt: skip
-            elsewhere = _SSH if table == "hosts" else ()
-            found[f"{table}.{name}"] = source.checked((table, name), keys, elsewhere=elsewhere)
-            for key in source.table(table, name).keys() & elsewhere:
-                source.at_key((table, name, key), "a host is a network namespace of this machine; "
-                              "on a machine that is reached by ssh nothing is started yet",
-                              "start the system there, and name it with `attach`")  # fmt: skip
+            found[f"{table}.{name}"] = source.checked((table, name), keys)
     return found
 
 

@@ -85,6 +85,8 @@ def put_in_place(study: Study, system: System, tables: Tables) -> list[str]:
     if there and "memory" in own:
         wrong.append(f"[places.{name}]: `memory` holds for processes of one machine; with agents "
                      "on hosts set it in [hosts.NAME]")  # fmt: skip
+    if far := [name for name in there if "ssh" in hosts[name]]:
+        wrong += _of_ssh(study, f"places.{name}", own, far, list(there))
     if not wrong:
         place = resolve(name, places, storages, kinds, study.base, hosts, agents)
         limited = [s.name for s in place.storages.values() if s.limited]
@@ -93,6 +95,27 @@ def put_in_place(study: Study, system: System, tables: Tables) -> list[str]:
                          "and here they are on hosts; lay the files elsewhere")  # fmt: skip
         tables["place"] = place.settings()
     return wrong
+
+
+def _of_ssh(
+    study: Study, section: str, own: Mapping[str, Any], far: Sequence[str], there: Sequence[str]
+) -> Iterator[str]:
+    """What cannot be with hosts that are reached by ssh, which are ``far`` of those ``there``."""
+    lies = f"its files lie in `folder` of host {far[0]}, which is reached by ssh"
+    for key in ("storage", *FILES):
+        if key in own:
+            yield f"[{section}]: `{key}` is a storage of this machine, and {lies}: leave it out"
+    if own.get("cold", "no") != "no":
+        yield f"[{section}]: `cold` evicts files of this machine, and {lies}: leave it out"
+    near = [name for name in there if name not in far]
+    if near and "host" in own:
+        yield (
+            f"[hosts.{near[0]}] is a network namespace of this machine, from which no way leads to "
+            f"host {far[0]}, which is reached by ssh: use hosts of one kind"
+        )
+    for key, given in (("jobs", study.jobs), ("io_sizes", study.io_sizes)):
+        if given:
+            yield f"`{key}` is about disks of this machine, and {lies}: leave one of the two out"
 
 
 def _share_out(levers: dict[str, Any], agents: Sequence[str]) -> list[str]:

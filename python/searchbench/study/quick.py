@@ -23,6 +23,7 @@ from searchbench.workload.load_table import kind_of
 _TARGET_S = 80.0  # by the estimate of the plan, which is rather too long
 # Blocks and seconds of a window, the first that is short enough; one block gives no interval.
 _CUTS = ((2, 3.0), (2, 2.0), (2, 1.0), (1, 1.0), (1, 0.5))
+_OF_A_FAULT_S = 20.0  # what is started again needs its time
 _WARMUP_S, _WARMUP_LIMIT_S = 0.5, 2.0
 _DOCUMENTS = 10_000
 _QUERIES, _LOGGED, _REQUESTS, _CAPTURES = 200, 1000, 1000, 20
@@ -78,6 +79,8 @@ def _lacks_documents(study: Study) -> bool:
 def _changes(study: Study, blocks: int, window_s: float, *, fewer: bool = True) -> Iterator[str]:
     """KEY=VALUE of all that is cut. ``fewer``: of the documents, too."""
     varied = {path for factor in study.factors for path in factor.paths}
+    if any(table.get("does") == "fault" for table in study.roles.values()):
+        window_s = max(window_s, _OF_A_FAULT_S)
     found: dict[str, Any] = {
         "first_look": "true",
         "replicates": min(study.replicates, blocks if study.measure == "trials" else 1),

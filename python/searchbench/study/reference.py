@@ -201,6 +201,17 @@ the whole, if that is resolved. The shares of one core should add up to at most 
 hosts take time from each other, which separate machines do not. `searchbench places` says whether
 this machine can have hosts and delays.
 
+A host may also be another machine. Say `ssh` and the name by which ssh knows it:
+
+```toml
+[hosts.north]
+ssh = "north"
+address = "10.0.0.9"      # where the agent listens; default: where ssh goes
+path = "/opt/sphinx/bin"  # if the engine's programs are not in its PATH
+```
+
+[PLACES.md](PLACES.md#several-hosts) says what such a machine needs and what becomes of its files.
+
 Sizes are strings such as "256MB". `k`, `M`, `G` and `T` are powers of 1,024; `kB`, `MB`, `GB` and
 `TB` are powers of 1,000.
 
@@ -583,8 +594,8 @@ def _hosts() -> str:
     """Which engines can be on one."""
     able = ", ".join(name for name, engine in ENGINES.items() if engine.can.on_hosts)
     return (
-        "Network namespaces of this machine that act as hosts. These engines can be on one: "
-        f"{able}."
+        "Network namespaces of this machine that act as hosts, and machines that are reached by "
+        f"ssh. These engines can be on one: {able}."
     )
 
 

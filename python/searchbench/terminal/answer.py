@@ -101,7 +101,9 @@ def _of_search(found: Capacity, first_look: bool) -> str:
     if first_look:
         return "cannot tell"
     if found.holds is not None:
-        return "kept"
+        from searchbench.analysis.capacity.verdict import unsure
+
+        return "cannot tell" if unsure(found) else "kept"
     told = [t for t in found.trials if t.verdict in ("holds", "fails", "unclear")]
     sure = found.fails is not None and any(t.verdict == "fails" for t in told)
     never = all(t.verdict == "fails" or (t.excess or 0.0) >= 1 for t in told)

@@ -1,6 +1,6 @@
 //! Searches of one server, index and class, counted once in place of three times.
 
-use crate::tally::Group;
+use crate::often::Busy;
 
 /// Searches of one server, index and class together. Counted once here, they are taken apart into
 /// three groups when all is done (`Tally::settle`).
@@ -8,7 +8,7 @@ use crate::tally::Group;
 pub struct Cells {
     /// (server, index, class) as one number, plus one, and the number of the cell.
     slots: Vec<(u64, u32)>,
-    pub cells: Vec<([usize; 3], Group)>,
+    pub cells: Vec<([usize; 3], Busy)>,
     last: (u64, usize),
 }
 
@@ -17,12 +17,12 @@ pub const MOST_CELLS: usize = 20_000;
 
 impl Cells {
     #[inline]
-    pub fn of(&mut self, server: usize, index: usize, class: usize) -> &mut Group {
+    pub fn of(&mut self, server: usize, index: usize, class: usize) -> usize {
         let key = ((server as u64) << 42 | (index as u64) << 21 | class as u64) + 1;
         if self.last.0 != key {
             self.last = (key, self.look(key, [server, index, class]));
         }
-        &mut self.cells[self.last.1].1
+        self.last.1
     }
 
     fn look(&mut self, key: u64, of: [usize; 3]) -> usize {
@@ -38,7 +38,7 @@ impl Cells {
             }
             if there == 0 {
                 self.slots[at] = (key, self.cells.len() as u32);
-                self.cells.push((of, Group::default()));
+                self.cells.push((of, Busy::default()));
                 return self.cells.len() - 1;
             }
             at = (at + 1) & mask;

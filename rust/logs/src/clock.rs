@@ -74,6 +74,21 @@ pub fn number(text: &[u8]) -> Option<i64> {
     Some(value)
 }
 
+/// The same of three digits: milliseconds.
+#[inline]
+pub fn three(text: &[u8]) -> Option<i64> {
+    match *text {
+        [b'0'..=b'9', b'0'..=b'9', b'0'..=b'9'] => Some(i64::from(of_three(text))),
+        _ => number(text),
+    }
+}
+
+/// The value of three digits.
+#[inline(always)]
+fn of_three(text: &[u8]) -> u32 {
+    u32::from(text[0] - b'0') * 100 + u32::from(text[1] - b'0') * 10 + u32::from(text[2] - b'0')
+}
+
 /// `20:39:57` as seconds of the day.
 pub fn clock(text: &[u8]) -> Option<i64> {
     if text.len() != 8 || text[2] != b':' || text[5] != b':' {
@@ -92,6 +107,17 @@ pub fn clock(text: &[u8]) -> Option<i64> {
 /// ``0.003`` with 1e9 → (3_000_000, 1_000_000). None where it is no such number.
 #[inline]
 pub fn decimal(text: &[u8], unit_ns: u64) -> Option<(u64, u32)> {
+    // What most logs write: some digits, a point, three digits.
+    if let [whole @ .., b'.', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9'] = text
+        && (1..=6).contains(&whole.len())
+        && unit_ns.is_multiple_of(1000)
+        && let Some(whole) = few_digits(whole)
+    {
+        let thousandth = unit_ns / 1000;
+        let ns = (whole * 1000 + u64::from(of_three(&text[text.len() - 3..])))
+            .checked_mul(thousandth)?;
+        return Some((ns, thousandth.clamp(1, 1_000_000_000) as u32));
+    }
     let (mut whole, mut i) = (0u64, 0);
     while i < text.len() && text[i].is_ascii_digit() {
         whole = whole
@@ -120,6 +146,20 @@ pub fn decimal(text: &[u8], unit_ns: u64) -> Option<(u64, u32)> {
         }
     }
     Some((ns, unit.clamp(1, 1_000_000_000) as u32))
+}
+
+/// A number of so few digits that it cannot be too large.
+#[inline(always)]
+fn few_digits(text: &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for &b in text {
+        let digit = b.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + u64::from(digit);
+    }
+    Some(value)
 }
 
 /// The same of how long something took; None of more than 115 days, which no log means.
@@ -265,6 +305,28 @@ mod tests {
         let utc = clock.iso_ns(b"2026-11-22T02:59:00.970Z").unwrap();
         assert_eq!(clock.iso_ns(b"2026-11-22T11:59:00,970+09:00"), Some(utc));
         assert_eq!(clock.iso_ns(b"2026-11-22 03:59:00.970 CET"), Some(utc));
+    }
+
+    #[test]
+    fn three_digits_after_the_point_are_read_as_any_other_number() {
+        for (text, more) in [
+            ("0.003", "0.0030"),
+            ("12.999", "12.9990"),
+            ("123456.789", "123456.7890"),
+            ("1234567.001", "1234567.0010"),
+        ] {
+            for unit in [1_000_000_000, 1_000_000, 1_000] {
+                let (short, long) = (
+                    decimal(text.as_bytes(), unit),
+                    decimal(more.as_bytes(), unit),
+                );
+                assert_eq!(short.unwrap().0, long.unwrap().0, "{text} {unit}");
+                assert_eq!(short.unwrap().1 as u64, unit / 1000, "{text} {unit}");
+            }
+        }
+        for wrong in [".003", "a.003", "1.0a3", "1.2.345", "-1.000"] {
+            assert_eq!(decimal(wrong.as_bytes(), 1_000_000_000), None, "{wrong}");
+        }
     }
 
     #[test]

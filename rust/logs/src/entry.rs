@@ -51,6 +51,8 @@ pub struct Entry<'a> {
     pub class: &'a [u8],
     /// What was asked, as it was written.
     pub text: &'a [u8],
+    /// Where `text` is only the words: the statement around them, or what stands before them.
+    pub around: &'a [u8],
     /// The user or the application.
     pub user: &'a [u8],
     /// The server, where the log names it; else that of the source.
@@ -74,6 +76,7 @@ impl Default for Entry<'_> {
             index: b"",
             class: b"",
             text: b"",
+            around: b"",
             user: b"",
             server: b"",
             cpu_us: UNKNOWN,
@@ -87,20 +90,21 @@ impl Default for Entry<'_> {
 pub struct Held {
     plain: Entry<'static>,
     bytes: Vec<u8>,
-    ends: [usize; 5],
+    ends: [usize; 6],
 }
 
 impl Held {
     pub fn of(entry: &Entry<'_>) -> Held {
-        let mut bytes = Vec::new();
-        let mut ends = [0; 5];
+        let mut ends = [0; 6];
         let parts = [
             entry.index,
             entry.class,
             entry.text,
             entry.user,
             entry.server,
+            entry.around,
         ];
+        let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
         for (end, part) in ends.iter_mut().zip(parts) {
             bytes.extend_from_slice(part);
             *end = bytes.len();
@@ -109,6 +113,7 @@ impl Held {
             index: b"",
             class: b"",
             text: b"",
+            around: b"",
             user: b"",
             server: b"",
             ..*entry
@@ -117,13 +122,14 @@ impl Held {
     }
 
     pub fn entry(&self) -> Entry<'_> {
-        let [a, b, c, d, e] = self.ends;
+        let [a, b, c, d, e, f] = self.ends;
         Entry {
             index: &self.bytes[..a],
             class: &self.bytes[a..b],
             text: &self.bytes[b..c],
             user: &self.bytes[c..d],
             server: &self.bytes[d..e],
+            around: &self.bytes[e..f],
             ..self.plain
         }
     }

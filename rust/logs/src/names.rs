@@ -1,6 +1,6 @@
 //! Names that are met again and again (indexes, classes, users), each with a number.
 
-use xxhash_rust::xxh3::xxh3_64;
+use crate::queries::seed_of;
 
 /// How many names of a kind are told apart; those above are counted as one, `OTHERS`.
 pub const MOST: usize = 20_000;
@@ -33,7 +33,12 @@ impl Names {
     /// The number of a name; a new one where it was never met.
     #[inline]
     pub fn number(&mut self, name: &[u8]) -> usize {
-        let hash = xxh3_64(name);
+        self.number_of(name, seed_of(name))
+    }
+
+    /// The same, where `seed_of` the name is known.
+    #[inline]
+    pub fn number_of(&mut self, name: &[u8], hash: u64) -> usize {
         if self.last.1 > 0 && self.last.0 == hash {
             return self.last.1 as usize - 1;
         }
@@ -59,7 +64,7 @@ impl Names {
             at = (at + 1) & mask;
         }
         if self.names.len() >= MOST && name != OTHERS {
-            return self.look(xxh3_64(OTHERS), OTHERS);
+            return self.look(seed_of(OTHERS), OTHERS);
         }
         self.names.push(name[..name.len().min(LONGEST)].to_vec());
         self.slots[at] = (hash, self.names.len() as u32);

@@ -1,8 +1,8 @@
 //! How often each distinct query was asked.
 //!
 //! A thread counts in a small table of its own, which fits its cache, and empties it into `Shared`
-//! when it is full. Everything counted is a sum, a least or a greatest, so the order does not
-//! matter.
+//! when it is full, shard by shard. Everything counted is a sum, a least or a greatest, so the order
+//! does not matter.
 //!
 //! All distinct queries are counted exactly up to a limit. Above it, those asked least are dropped,
 //! a shard at a time (lossy counting): then a count is too low by at most `Shared::dropped_below`,
@@ -12,10 +12,16 @@ use std::sync::Mutex;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::table::Table;
+
 /// Bytes of a query that are kept to show it.
 pub const SHOWN: usize = 200;
-const LOCAL: usize = 1 << 15;
-const SHARDS: usize = 64;
+/// Places of a thread's own table: what it holds fits the second cache of a core.
+const LOCAL: usize = 1 << 13;
+const SHARD_BITS: u32 = 6;
+const SHARDS: usize = 1 << SHARD_BITS;
+/// Places of a shard at first.
+const FIRST: usize = 256;
 
 /// What is counted of a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,178 +35,116 @@ pub struct Counts {
     pub first: u32,
 }
 
-impl Counts {
-    fn add(&mut self, other: &Counts) {
-        self.n += other.n;
-        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
-        self.zero = self.zero.saturating_add(other.zero);
-        self.errors = self.errors.saturating_add(other.errors);
-        self.first = self.first.min(other.first);
-    }
+/// The identity of a query: what was asked of which index.
+pub fn identity(index: &[u8], text: &[u8]) -> u64 {
+    asked_of(seed_of(index), text)
 }
 
-/// The identity of a query: what was asked of which index.
+/// The hash of an index, which is what those of its queries begin with.
 #[inline]
-pub fn identity(index: &[u8], text: &[u8]) -> u64 {
-    let seed = xxh3_64_with_seed(index, 1);
-    // 0 marks a free slot.
+pub fn seed_of(index: &[u8]) -> u64 {
+    xxh3_64_with_seed(index, 1)
+}
+
+/// The identity of a query of an index whose `seed_of` is known.
+#[inline]
+pub fn asked_of(seed: u64, text: &[u8]) -> u64 {
+    // No query has 0 in a record.
     xxh3_64_with_seed(text, seed).max(1)
 }
 
-#[derive(Clone, Copy, Default)]
-struct Slot {
-    hash: u64,
-    text: u64, // offset << 8 | length
-    counts: Counts,
-}
-
-#[derive(Default)]
-struct Table {
-    slots: Vec<Slot>,
-    filled: usize,
-    arena: Vec<u8>,
-}
-
-impl Table {
-    fn with_slots(size: usize) -> Table {
-        Table {
-            slots: vec![Slot::default(); size],
-            filled: 0,
-            arena: Vec::new(),
-        }
-    }
-
-    /// Adds; true where the query was new.
-    #[inline]
-    fn add(&mut self, hash: u64, text: &[u8], counts: &Counts) -> bool {
-        let mask = self.slots.len() - 1;
-        // The low bits: the shard has taken the high ones.
-        let mut at = hash as usize & mask;
-        loop {
-            let slot = &mut self.slots[at];
-            if slot.hash == hash {
-                slot.counts.add(counts);
-                return false;
-            }
-            if slot.hash == 0 {
-                let kept = &text[..text.len().min(SHOWN)];
-                *slot = Slot {
-                    hash,
-                    text: (self.arena.len() as u64) << 8 | kept.len() as u64,
-                    counts: *counts,
-                };
-                self.arena.extend_from_slice(kept);
-                self.filled += 1;
-                return true;
-            }
-            at = (at + 1) & mask;
-        }
-    }
-
-    /// Brings the slot of a hash near; the next to be added will be looked for there.
-    #[inline]
-    fn near(&self, hash: u64) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let at = hash as usize & (self.slots.len() - 1);
-            // SAFETY: the place is one of the slots; a prefetch changes nothing that can be seen.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(self.slots.as_ptr().add(at).cast::<i8>()) };
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = hash;
-    }
-
-    fn text(&self, slot: &Slot) -> &[u8] {
-        let at = (slot.text >> 8) as usize;
-        &self.arena[at..at + (slot.text & 255) as usize]
-    }
-
-    fn resize(&mut self, size: usize) {
-        let old = std::mem::replace(&mut self.slots, vec![Slot::default(); size]);
-        for slot in old.into_iter().filter(|slot| slot.hash != 0) {
-            let mut at = slot.hash as usize & (size - 1);
-            while self.slots[at].hash != 0 {
-                at = (at + 1) & (size - 1);
-            }
-            self.slots[at] = slot;
-        }
-    }
-
-    fn clear(&mut self) {
-        self.slots.fill(Slot::default());
-        self.filled = 0;
-        self.arena.clear();
-    }
-}
-
-/// A thread's own table. The last query waits, so that its slot comes near in the meantime.
+/// A thread's own table. The last query waits for its turn while its place comes near.
 pub struct Local {
     table: Table,
-    last: (u64, Counts),
-    text: Vec<u8>,
+    /// Its hash, where its text is, and its counts; hash 0: none waits.
+    last: (u64, u32, Counts),
+    /// The numbers of its entries by shard.
+    order: Vec<u32>,
 }
 
 impl Default for Local {
     fn default() -> Local {
         Local {
-            table: Table::with_slots(LOCAL),
-            last: (0, Counts::default()),
-            text: Vec::with_capacity(SHOWN),
+            table: Table::new(LOCAL),
+            last: (0, 0, Counts::default()),
+            order: Vec::new(),
         }
     }
 }
+
+/// How many queries before their turn what is counted of them is brought near.
+const AHEAD: usize = 8;
 
 impl Local {
     #[inline]
     pub fn add(&mut self, hash: u64, text: &[u8], counts: &Counts) {
         self.table.near(hash);
         self.add_last();
-        self.last = (hash, *counts);
-        self.text.clear();
-        self.text.extend_from_slice(&text[..text.len().min(SHOWN)]);
+        self.last = (hash, self.table.keep(text), *counts);
     }
 
     #[inline]
     fn add_last(&mut self) {
-        let (hash, counts) = self.last;
-        if hash != 0 {
-            self.table.add(hash, &self.text, &counts);
+        let (hash, text, counts) = &self.last;
+        if *hash != 0 {
+            self.table.add_kept(*hash, *text, counts);
         }
     }
 
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.table.filled * 4 > LOCAL * 3
+        self.table.is_full()
     }
 
     /// Everything into the shared table; this one is empty afterwards.
+    #[inline(never)]
     pub fn empty_into(&mut self, shared: &Shared) {
         self.add_last();
         self.last.0 = 0;
-        let mut order: [Vec<u32>; SHARDS] = std::array::from_fn(|_| Vec::new());
-        for (i, slot) in self.table.slots.iter().enumerate() {
-            if slot.hash != 0 {
-                order[shard_of(slot.hash)].push(i as u32);
-            }
+        let entries = self.table.entries();
+        let mut starts = [0; SHARDS + 1];
+        for entry in entries {
+            starts[shard_of(entry.hash) + 1] += 1;
         }
-        for (numbers, shard) in order.iter().zip(&shared.shards) {
-            if numbers.is_empty() {
-                continue;
+        for shard in 0..SHARDS {
+            starts[shard + 1] += starts[shard];
+        }
+        let mut next = starts;
+        self.order.resize(entries.len(), 0);
+        for (number, entry) in entries.iter().enumerate() {
+            let at = &mut next[shard_of(entry.hash)];
+            self.order[*at] = number as u32;
+            *at += 1;
+        }
+        let order = &self.order;
+        let hash_in = |own: &[u32], at: usize| own.get(at).map(|&i| entries[i as usize].hash);
+        // The shard whose turn is next is locked too, so that its first places come near. All lock
+        // in the same order.
+        let begin = |number: usize| {
+            let shard = shared.shards.get(number)?.lock().unwrap();
+            let own = &order[starts[number]..starts[number + 1]];
+            for hash in (0..2 * AHEAD).filter_map(|at| hash_in(own, at)) {
+                shard.table.near(hash);
             }
-            let mut shard = shard.lock().unwrap();
-            for (k, &i) in numbers.iter().enumerate() {
-                if let Some(&ahead) = numbers.get(k + 6) {
-                    shard.table.near(self.table.slots[ahead as usize].hash);
+            Some((shard, own))
+        };
+        let mut following = begin(0);
+        for number in 1..=SHARDS {
+            let Some((mut shard, own)) = following.take() else {
+                break;
+            };
+            following = begin(number);
+            let hash = |at: usize| hash_in(own, at);
+            for (at, &i) in own.iter().enumerate() {
+                if let Some(far) = hash(at + 2 * AHEAD) {
+                    shard.table.near(far);
                 }
-                let slot = self.table.slots[i as usize];
-                shard.add(
-                    slot.hash,
-                    self.table.text(&slot),
-                    &slot.counts,
-                    shared.limit,
-                );
+                if let Some(next) = hash(at + AHEAD) {
+                    shard.table.nearer(next);
+                }
+                let entry = &entries[i as usize];
+                let text = self.table.text(entry);
+                shard.add(entry.hash, text, &entry.counts(), shared.limit);
             }
         }
         self.table.clear();
@@ -208,7 +152,7 @@ impl Local {
 }
 
 fn shard_of(hash: u64) -> usize {
-    (hash >> 58) as usize
+    (hash >> (64 - SHARD_BITS)) as usize
 }
 
 struct Shard {
@@ -220,13 +164,12 @@ struct Shard {
 
 impl Shard {
     fn add(&mut self, hash: u64, text: &[u8], counts: &Counts, limit: usize) {
-        if self.table.filled * 8 >= self.table.slots.len() * 7 {
-            let size = (self.table.slots.len() * 2).max(256);
-            self.table.resize(size);
+        if self.table.is_full() {
+            self.table.double();
         }
         if self.table.add(hash, text, counts) {
             self.registers.add(hash);
-            if self.table.filled * SHARDS > limit {
+            if self.table.entries().len() * SHARDS > limit {
                 self.drop_least(limit / SHARDS / 4 * 3);
             }
         }
@@ -235,18 +178,19 @@ impl Shard {
     /// Drops those asked least until at most `keep` are left.
     #[cold]
     fn drop_least(&mut self, keep: usize) {
-        let slots = self.table.slots.iter().filter(|s| s.hash != 0);
-        let mut counts: Vec<u64> = slots.map(|s| s.counts.n).collect();
+        let entries = self.table.entries().iter();
+        let mut counts: Vec<u64> = entries.map(|entry| entry.counts().n).collect();
         let at = counts.len() - keep.min(counts.len()).max(1);
         let (_, &mut least, _) = counts.select_nth_unstable(at);
         let below = least.max(2); // at least those that were asked once
-        let old = std::mem::take(&mut self.table);
-        self.table = Table::with_slots(old.slots.len());
-        for slot in old.slots.iter().filter(|s| s.hash != 0) {
-            if slot.counts.n >= below {
-                self.table.add(slot.hash, old.text(slot), &slot.counts);
+        let new = Table::new(self.table.places());
+        let old = std::mem::replace(&mut self.table, new);
+        for entry in old.entries() {
+            let counts = entry.counts();
+            if counts.n >= below {
+                self.table.add(entry.hash, old.text(entry), &counts);
             } else {
-                self.dropped += slot.counts.n;
+                self.dropped += counts.n;
             }
         }
         self.dropped_below += below - 1;
@@ -302,11 +246,16 @@ pub struct Query<'a> {
 }
 
 impl Shared {
+    /// Distinct queries that are counted exactly.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// `limit`: distinct queries that are counted exactly.
     pub fn new(limit: usize) -> Shared {
         let shard = || {
             Mutex::new(Shard {
-                table: Table::with_slots(256),
+                table: Table::new(FIRST),
                 registers: Registers::default(),
                 dropped_below: 0,
                 dropped: 0,
@@ -323,25 +272,23 @@ impl Shared {
         shard.add(hash, text, counts, self.limit);
     }
 
-    /// Every query that is kept, shard by shard and by hash within it.
-    pub fn for_each(&self, mut each: impl FnMut(Query<'_>)) {
-        for shard in &self.shards {
-            let shard = shard.lock().unwrap();
-            let filled = shard.table.slots.iter().filter(|s| s.hash != 0);
-            let mut order: Vec<&Slot> = filled.collect();
-            order.sort_unstable_by_key(|s| s.hash);
-            for slot in order {
+    /// Every query that is kept, by hash. The memory of each shard is given back when it is through,
+    /// so that they and what is made of them are not there at once.
+    pub fn into_each(self, mut each: impl FnMut(Query<'_>)) {
+        for shard in self.shards {
+            let shard = shard.into_inner().unwrap();
+            shard.table.by_hash(|entry, text| {
                 each(Query {
-                    hash: slot.hash,
-                    text: shard.table.text(slot),
-                    counts: slot.counts,
+                    hash: entry.hash,
+                    text,
+                    counts: entry.counts(),
                 });
-            }
+            });
         }
     }
 
     pub fn kept(&self) -> usize {
-        let filled = |s: &Mutex<Shard>| s.lock().unwrap().table.filled;
+        let filled = |s: &Mutex<Shard>| s.lock().unwrap().table.entries().len();
         self.shards.iter().map(filled).sum()
     }
 
@@ -402,15 +349,18 @@ mod tests {
                 });
             }
         });
-        let mut total = 0;
-        shared.for_each(|q| {
-            total += q.counts.n;
-            assert_eq!(q.hash, identity(b"i", q.text));
-        });
-        assert_eq!((total, shared.kept()), (600_000, 50_000));
+        assert_eq!(shared.kept(), 50_000);
         let (below, dropped, registers) = shared.dropped();
         assert_eq!((below, dropped), (0, 0));
         assert!((registers.estimate() / 50_000.0 - 1.0).abs() < 0.03);
+        let (mut total, mut last) = (0, 0);
+        shared.into_each(|q| {
+            total += q.counts.n;
+            assert_eq!(q.hash, identity(b"i", q.text));
+            assert!(q.hash > last, "they come by hash");
+            last = q.hash;
+        });
+        assert_eq!(total, 600_000);
     }
 
     #[test]
@@ -426,7 +376,7 @@ mod tests {
         assert!(below > 0 && dropped > 0 && shared.kept() <= 10_000);
         assert!((registers.estimate() / 200_020.0 - 1.0).abs() < 0.03);
         let mut top = Vec::new();
-        shared.for_each(|q| top.push(q.counts.n));
+        shared.into_each(|q| top.push(q.counts.n));
         top.sort_unstable_by(|a, b| b.cmp(a));
         assert!(
             top[..20].iter().all(|&n| n <= 5_000 && n + below >= 5_000),

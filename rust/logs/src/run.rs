@@ -77,6 +77,8 @@ struct Floor<'a> {
     /// Of each block of each source, what was seen in it.
     seen: Mutex<BTreeMap<(usize, u64), Seen>>,
     streamed: Mutex<HashMap<usize, u64>>,
+    /// Bytes of blocks of streams that were read, for the next ones.
+    spare: Mutex<Vec<Vec<u8>>>,
     bytes: AtomicU64,
     failed: Mutex<Option<String>>,
     stop: AtomicBool,
@@ -112,6 +114,7 @@ pub fn read(
         shared: &log.queries,
         seen: Mutex::default(),
         streamed: Mutex::default(),
+        spare: Mutex::default(),
         bytes: AtomicU64::new(0),
         failed: Mutex::default(),
         stop: AtomicBool::new(false),
@@ -249,6 +252,7 @@ fn feed(
                     if !floor.queue.put(job(Work::Near(block)), most, go_on) {
                         break;
                     }
+                    cutter.spare = floor.spare.lock().unwrap().pop().unwrap_or_default();
                 }
                 Ok(cutter.bytes)
             });
@@ -310,6 +314,7 @@ fn work(floor: &Floor<'_>) -> Tally {
     let mut tally = Tally::default();
     let mut local = Local::default();
     let mut readers: HashMap<Format, Box<dyn Reader>> = HashMap::new();
+    let mut spare = Vec::new();
     while let Some(job) = floor.queue.take() {
         if floor.stop.load(Ordering::Relaxed) {
             continue;
@@ -328,25 +333,29 @@ fn work(floor: &Floor<'_>) -> Tally {
         };
         let path = &floor.sources[job.source].path;
         let number = match job.work {
-            Work::Far(file, len, skip, number) => match block_of(&file, len, skip, number) {
-                Ok(block) => {
-                    let mut reader = held(&mut readers);
-                    reader.read(&block, &mut out);
-                    readers.insert(job.format, reader);
-                    let own = (block.end - block.begin) as u64;
-                    floor.bytes.fetch_add(own, Ordering::Relaxed);
-                    number
+            Work::Far(file, len, skip, number) => {
+                match block_of(&file, len, skip, number, std::mem::take(&mut spare)) {
+                    Ok(block) => {
+                        let mut reader = held(&mut readers);
+                        reader.read(&block, &mut out);
+                        readers.insert(job.format, reader);
+                        let own = (block.end - block.begin) as u64;
+                        floor.bytes.fetch_add(own, Ordering::Relaxed);
+                        spare = block.bytes;
+                        number
+                    }
+                    Err(e) => {
+                        floor.fail(format!("{path} cannot be read: {e}"));
+                        continue;
+                    }
                 }
-                Err(e) => {
-                    floor.fail(format!("{path} cannot be read: {e}"));
-                    continue;
-                }
-            },
+            }
             Work::Near(block) => {
                 let mut reader = held(&mut readers);
                 reader.read(&block, &mut out);
                 readers.insert(job.format, reader);
                 floor.bytes.fetch_add(block.end as u64, Ordering::Relaxed);
+                floor.spare.lock().unwrap().push(block.bytes);
                 block.number
             }
             Work::Whole(Opened::Stream(stream), skip) => {
@@ -386,6 +395,7 @@ fn whole(
         tail(&mut block, &mut cutter.bytes, floor.options.keep_tail);
         reader.read(&block, out);
         floor.bytes.fetch_add(block.end as u64, Ordering::Relaxed);
+        cutter.spare = block.bytes;
         if floor.stop.load(Ordering::Relaxed) {
             return Ok(());
         }

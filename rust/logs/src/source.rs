@@ -94,13 +94,20 @@ fn packed(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The `number`-th block of a file, whose first `skip` bytes are not to be read.
-pub fn block_of(file: &File, len: u64, skip: u64, number: u64) -> io::Result<Block> {
+/// The `number`-th block of a file, whose first `skip` bytes are not to be read. It is read into
+/// `bytes`, those of an earlier block: new memory for each would be as much work as the reading.
+pub fn block_of(
+    file: &File,
+    len: u64,
+    skip: u64,
+    number: u64,
+    mut bytes: Vec<u8>,
+) -> io::Result<Block> {
     let start = skip + number * BLOCK as u64;
     let end = (start + BLOCK as u64).min(len);
     // The byte before says whether a line begins at the start.
     let from = start - u64::from(start > skip);
-    let mut bytes = vec![0; ((end + AHEAD as u64).min(len) - from) as usize];
+    bytes.resize(((end + AHEAD as u64).min(len) - from) as usize, 0);
     let read = read_at(file, &mut bytes, from)?;
     bytes.truncate(read);
     let own_end = ((end - from) as usize).min(bytes.len());
@@ -152,6 +159,8 @@ pub struct Cutter<R> {
     ended: bool,
     /// Bytes that were read, unpacked.
     pub bytes: u64,
+    /// The bytes of a block that was read, into which one of the next may be read.
+    pub spare: Vec<u8>,
 }
 
 impl<R: Read> Cutter<R> {
@@ -163,6 +172,7 @@ impl<R: Read> Cutter<R> {
             number: 0,
             ended: false,
             bytes: 0,
+            spare: Vec::new(),
         })
     }
 
@@ -189,7 +199,9 @@ impl<R: Read> Cutter<R> {
             let own = &self.held[..self.held.len() - AHEAD];
             memchr::memrchr(b'\n', own).map_or(own.len(), |at| at + 1)
         };
-        let rest = self.held[end..].to_vec();
+        let mut rest = std::mem::take(&mut self.spare);
+        rest.clear();
+        rest.extend_from_slice(&self.held[end..]);
         let bytes = std::mem::replace(&mut self.held, rest);
         self.number += 1;
         Ok(Some(Block {
@@ -287,8 +299,11 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let len = text.len() as u64;
         let mut found = Vec::new();
+        let mut bytes = Vec::new();
         for number in 0..len.div_ceil(BLOCK as u64) {
-            found.extend(owned(&block_of(&file, len, 0, number).unwrap()));
+            let block = block_of(&file, len, 0, number, bytes).unwrap();
+            found.extend(owned(&block));
+            bytes = block.bytes;
         }
         assert!(found == lines);
         let mut cutter = Cutter::new(io::Cursor::new(&text), 0).unwrap();

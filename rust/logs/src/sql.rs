@@ -78,9 +78,82 @@ enum Wait {
     TsQuery,
 }
 
+/// A fingerprint while it is written. It is never longer than what was read of the statement, so
+/// there is room for all of it from the beginning.
+struct Print<'a> {
+    to: &'a mut [u8],
+    len: usize,
+    /// A blank was read that is not written yet.
+    blank: bool,
+}
+
+impl Print<'_> {
+    #[inline(always)]
+    fn push(&mut self, byte: u8) {
+        self.to[self.len] = byte;
+        self.len += 1;
+    }
+
+    #[inline(always)]
+    fn written(&self) -> &[u8] {
+        &self.to[..self.len]
+    }
+
+    /// The blank that was read, where it separates.
+    #[inline(always)]
+    fn space(&mut self) {
+        if std::mem::take(&mut self.blank)
+            && self.written().last().is_some_and(|&b| {
+                KINDS[b as usize] >= LETTER || matches!(b, b'?' | b')' | b'*' | b'`' | b'"')
+            })
+        {
+            self.push(b' ');
+        }
+    }
+
+    /// A value: `?`, and of a list of them only one.
+    #[inline(always)]
+    fn value(&mut self) {
+        if self.written().ends_with(b"?,") {
+            self.len -= 1;
+            self.blank = false;
+            return;
+        }
+        self.space();
+        self.push(b'?');
+    }
+}
+
 /// Looks at a statement; its fingerprint is in `class` afterwards.
 pub fn statement<'a>(text: &'a [u8], dialect: Dialect, class: &mut Vec<u8>) -> Found<'a> {
     class.clear();
+    class.resize(text.len(), 0);
+    let mut print = Print {
+        to: class,
+        len: 0,
+        blank: false,
+    };
+    let mut found = read(text, dialect, &mut print);
+    let len = print.len;
+    class.truncate(len);
+    while matches!(class.last(), Some(b';' | b' ')) {
+        class.pop();
+    }
+    // Sphinx writes an UPDATE and a DELETE as a SELECT without columns.
+    found.search &= !(dialect == Dialect::Sphinx && class.starts_with(b"select from "));
+    if let Some(matched) = found.matched {
+        let look = words::look(matched);
+        found.words = look.words;
+        if dialect == Dialect::Sphinx {
+            words::name_operators(look.operators, class);
+        }
+    }
+    found
+}
+
+/// What a statement says, and its fingerprint, with blanks and semicolons at its end.
+#[inline(always)]
+fn read<'a>(text: &'a [u8], dialect: Dialect, print: &mut Print<'_>) -> Found<'a> {
     let mut found = Found {
         table: b"",
         words: NO_WORDS,
@@ -88,30 +161,35 @@ pub fn statement<'a>(text: &'a [u8], dialect: Dialect, class: &mut Vec<u8>) -> F
         matched: None,
     };
     let mut begins: &[u8] = b"";
-    let (mut blank, mut after_from, mut wait) = (false, false, Wait::No);
+    let (mut after_from, mut wait) = (false, Wait::No);
     let mut i = 0;
     while i < text.len() {
         let b = text[i];
         match KINDS[b as usize] {
             BLANK => {
-                blank = true;
+                print.blank = true;
                 i += 1;
             }
             LETTER => {
                 let start = i;
+                if b == b'$' {
+                    let rest = &text[i + 1..];
+                    let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+                    let ends = rest.get(digits).is_none_or(|&b| KINDS[b as usize] < LETTER);
+                    if digits > 0 && ends {
+                        print.value();
+                        i += 1 + digits;
+                        continue;
+                    }
+                }
+                print.space();
+                let at = print.len;
                 while i < text.len() && KINDS[text[i] as usize] >= LETTER {
+                    print.push(text[i].to_ascii_lowercase());
                     i += 1;
                 }
                 let word = &text[start..i];
-                if word[0] == b'$' && word.len() > 1 && word[1..].iter().all(u8::is_ascii_digit) {
-                    value(class, &mut blank);
-                    continue;
-                }
-                space(class, &mut blank);
-                let at = class.len();
-                class.extend_from_slice(word);
-                class[at..].make_ascii_lowercase();
-                let lower = &class[at..];
+                let lower = &print.to[at..print.len];
                 if begins.is_empty() {
                     begins = word;
                 }
@@ -138,7 +216,7 @@ pub fn statement<'a>(text: &'a [u8], dialect: Dialect, class: &mut Vec<u8>) -> F
                 {
                     i += 1;
                 }
-                value(class, &mut blank);
+                print.value();
             }
             _ => match b {
                 b'\'' | b'"' if b == b'\'' || dialect != Dialect::Postgres => {
@@ -155,60 +233,46 @@ pub fn statement<'a>(text: &'a [u8], dialect: Dialect, class: &mut Vec<u8>) -> F
                         }
                     }
                     i = end;
-                    value(class, &mut blank);
+                    print.value();
                 }
                 b'`' | b'"' => {
                     let end = literal_end(text, i, false);
-                    space(class, &mut blank);
+                    print.space();
                     if after_from {
                         found.table = inside(text, i, end);
                         after_from = false;
                     }
-                    class.extend_from_slice(&text[i..end]);
+                    text[i..end].iter().for_each(|&b| print.push(b));
                     i = end;
                 }
                 b'/' if text.get(i + 1) == Some(&b'*') => {
                     i = memchr::memmem::find(&text[i + 2..], b"*/")
                         .map_or(text.len(), |n| i + n + 4);
-                    blank = true;
+                    print.blank = true;
                 }
                 b'-' if text.get(i + 1) == Some(&b'-') => i = line_end(text, i),
                 b'#' if dialect == Dialect::Mysql => i = line_end(text, i),
                 _ => {
                     if b == b'*' {
-                        space(class, &mut blank);
+                        print.space();
                     } else if b == b'(' {
                         after_from = false;
                     } else if b == b')' && wait == Wait::TsQuery {
                         wait = Wait::No;
                     }
-                    class.push(b);
+                    print.push(b);
                     i += 1;
-                    blank = false;
-                    if b == b')' && class.ends_with(b"(?),(?)") {
-                        class.truncate(class.len() - 4);
+                    print.blank = false;
+                    if b == b')' && print.written().ends_with(b"(?),(?)") {
+                        print.len -= 4;
                     }
                 }
             },
         }
     }
-    while matches!(class.last(), Some(b';' | b' ')) {
-        class.pop();
-    }
-    if begins.eq_ignore_ascii_case(b"select")
-        || begins.eq_ignore_ascii_case(b"with")
-        || begins.eq_ignore_ascii_case(b"table")
-        || begins.eq_ignore_ascii_case(b"values")
-    {
-        // Sphinx writes an UPDATE and a DELETE as a SELECT without columns.
-        found.search = !(dialect == Dialect::Sphinx && class.starts_with(b"select from "));
-    }
-    if let Some(matched) = found.matched {
-        found.words = words::count(matched);
-        if dialect == Dialect::Sphinx {
-            words::operators_of(matched, class);
-        }
-    }
+    found.search = [&b"select"[..], b"with", b"table", b"values"]
+        .iter()
+        .any(|verb| begins.eq_ignore_ascii_case(verb));
     found
 }
 
@@ -230,29 +294,6 @@ fn table_name(text: &[u8], at: usize) -> &[u8] {
         end += 1;
     }
     &text[at..end]
-}
-
-#[inline]
-fn space(class: &mut Vec<u8>, blank: &mut bool) {
-    if std::mem::take(blank)
-        && class.last().is_some_and(|&b| {
-            KINDS[b as usize] >= LETTER || matches!(b, b'?' | b')' | b'*' | b'`' | b'"')
-        })
-    {
-        class.push(b' ');
-    }
-}
-
-/// A value: `?`, and of a list of them only one.
-#[inline]
-fn value(class: &mut Vec<u8>, blank: &mut bool) {
-    if class.ends_with(b"?,") {
-        class.pop();
-        *blank = false;
-        return;
-    }
-    space(class, blank);
-    class.push(b'?');
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ fn all_groups(tally: &Tally) -> Vec<(&'static str, Vec<u8>, &Group)> {
 }
 
 /// The tables of a log, by name.
-pub fn of(log: &mut Log) -> Vec<(&'static str, Table)> {
+pub fn of(mut log: Log) -> Vec<(&'static str, Table)> {
     log.tally.settle();
     let tally = &log.tally;
     let mut groups: Table = vec![("kind", bytes()), ("name", bytes())];
@@ -96,7 +96,7 @@ pub fn of(log: &mut Log) -> Vec<(&'static str, Table)> {
         ("groups", groups),
         ("times", times),
         ("minutes", minutes(tally)),
-        ("queries", queries(&log.queries)),
+        ("queries", queries(log.queries)),
         ("hits", vec![("n", Column::U64(tally.hits.clone()))]),
         (
             "resolutions",
@@ -142,7 +142,7 @@ fn minutes(tally: &Tally) -> Table {
     table
 }
 
-fn queries(shared: &Shared) -> Table {
+fn queries(shared: Shared) -> Table {
     let kept = shared.kept();
     let numbers = || Column::U64(Vec::with_capacity(kept));
     let mut table: Table = vec![
@@ -155,7 +155,7 @@ fn queries(shared: &Shared) -> Table {
         ("errors", numbers()),
         ("first", numbers()),
     ];
-    shared.for_each(|query| {
+    shared.into_each(|query| {
         let c = query.counts;
         push_number(&mut table[0].1, query.hash);
         push(&mut table[1].1, query.text);

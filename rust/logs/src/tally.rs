@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 
 use crate::cells::{Cells, MOST_CELLS};
+use crate::entries::Entries;
 use crate::entry::{Entry, Fault, Kind, NO_TIME, NO_WORDS, UNKNOWN};
-use crate::histogram::Histogram;
+use crate::histogram::{Histogram, bucket};
 use crate::minutes::{Minute, coarse};
 use crate::names::Names;
-use crate::queries::{Counts, Local, Shared, identity};
+use crate::often::{Busy, Often};
+use crate::queries::{Counts, Local, Shared, asked_of, seed_of};
 
 /// What the searches are grouped by. The names are those of the record.
 pub const KINDS: [&str; 7] = ["server", "index", "class", "words", "user", "part", "other"];
@@ -47,13 +49,21 @@ pub struct Group {
 
 impl Group {
     #[inline]
-    fn add(&mut self, entry: &Entry<'_>) {
+    pub fn add(&mut self, entry: &Entry<'_>) {
+        self.count(entry);
+        if entry.ns != UNKNOWN {
+            self.times.add(entry.ns, 1);
+        }
+    }
+
+    /// The same, but for the histogram of times.
+    #[inline]
+    pub fn count(&mut self, entry: &Entry<'_>) {
         self.n += 1;
         if entry.ns != UNKNOWN {
             self.timed += 1;
             self.sum_ns = self.sum_ns.saturating_add(entry.ns);
             self.max_ns = self.max_ns.max(entry.ns);
-            self.times.add(entry.ns, 1);
         }
         if entry.hits != UNKNOWN {
             self.hits_known += 1;
@@ -171,6 +181,14 @@ impl Groups {
     }
 }
 
+/// A time that is not added yet.
+struct LastTime {
+    bucket: usize,
+    number: usize,
+    cell: usize,
+    words: Option<usize>,
+}
+
 /// Everything that one thread, or one log, counted, without its distinct queries.
 #[derive(Default)]
 pub struct Tally {
@@ -182,14 +200,30 @@ pub struct Tally {
     /// The finest difference of times that the log can write → entries.
     pub resolutions: BTreeMap<u32, u64>,
     cells: Cells,
+    busy_words: Vec<Busy>,
+    often: Often,
+    last_time: Option<LastTime>,
     current: Option<(i64, Box<Minute>)>,
     last_resolution: (u32, u64),
+    /// Where entries are kept one by one, and not counted.
+    pub kept: Option<Box<Entries>>,
 }
 
 impl Tally {
+    /// One that keeps entries and counts nothing.
+    pub fn keeping() -> Tally {
+        Tally {
+            kept: Some(Box::default()),
+            ..Tally::default()
+        }
+    }
+
     /// Counts an entry; its query goes into `queries`.
     #[inline]
     pub fn add(&mut self, entry: &Entry<'_>, source: &[u8], queries: &mut Local, shared: &Shared) {
+        if let Some(kept) = &mut self.kept {
+            return kept.add(entry, source);
+        }
         match entry.kind {
             Kind::Asked => {}
             Kind::Part => return self.kinds[PART].of(entry.index).add(entry),
@@ -200,27 +234,47 @@ impl Tally {
         } else {
             entry.server
         };
+        let index = seed_of(entry.index);
+        let query = asked_of(index, entry.text);
         let place = [
             self.kinds[SERVER].names.number(server),
-            self.kinds[INDEX].names.number(entry.index),
+            self.kinds[INDEX].names.number_of(entry.index, index),
             self.kinds[CLASS].names.number(entry.class),
         ];
-        self.cells.of(place[0], place[1], place[2]).add(entry);
+        let time = bucket(entry.ns);
+        let number = self.often.number(time);
+        self.settle_time();
+        let cell = self.cells.of(place[0], place[1], place[2]);
+        self.cells.cells[cell].1.count(entry, number);
+        let mut of_words = None;
+        if entry.words != NO_WORDS {
+            let words = entry.words.min(MOST_WORDS + 1) as usize;
+            if words >= self.busy_words.len() {
+                self.busy_words.resize_with(words + 1, Busy::default);
+            }
+            self.busy_words[words].count(entry, number);
+            of_words = Some(words);
+        }
+        if entry.ns != UNKNOWN {
+            self.last_time = Some(LastTime {
+                bucket: time,
+                number,
+                cell,
+                words: of_words,
+            });
+        }
         if self.cells.cells.len() >= MOST_CELLS {
             self.settle_cells();
         }
         if !entry.user.is_empty() {
             self.kinds[USER].of(entry.user).add(entry);
         }
-        if entry.words != NO_WORDS {
-            self.of_words(entry.words).add(entry);
-        }
         if entry.hits != UNKNOWN {
-            let bucket = 64 - entry.hits.leading_zeros() as usize;
+            let doubling = 64 - entry.hits.leading_zeros() as usize;
             if self.hits.is_empty() {
                 self.hits.resize(65, 0);
             }
-            self.hits[bucket] += 1;
+            self.hits[doubling] += 1;
         }
         if entry.ns != UNKNOWN {
             if self.last_resolution.0 != entry.resolution_ns {
@@ -245,7 +299,7 @@ impl Tally {
                 errors: u32::from(entry.fault == Fault::Error),
                 first,
             };
-            queries.add(identity(entry.index, entry.text), entry.text, &counts);
+            queries.add(query, entry.text, &counts);
             if queries.is_full() {
                 queries.empty_into(shared);
             }
@@ -282,11 +336,32 @@ impl Tally {
         }
     }
 
+    /// Adds the time that waited while its places came near.
+    #[inline]
+    fn settle_time(&mut self) {
+        if let Some(last) = self.last_time.take() {
+            self.cells.cells[last.cell].1.add(last.bucket, last.number);
+            if let Some(words) = last.words {
+                self.busy_words[words].add(last.bucket, last.number);
+            }
+        }
+    }
+
     fn settle_cells(&mut self) {
-        for (place, group) in std::mem::take(&mut self.cells).cells {
+        self.settle_time();
+        for (place, busy) in std::mem::take(&mut self.cells).cells {
+            let group = busy.settled(&self.often);
             for (kind, number) in [SERVER, INDEX, CLASS].into_iter().zip(place) {
                 self.kinds[kind].at(number).merge(&group);
             }
+        }
+    }
+
+    fn settle_words(&mut self) {
+        self.settle_time();
+        for (words, busy) in std::mem::take(&mut self.busy_words).into_iter().enumerate() {
+            let group = busy.settled(&self.often);
+            self.of_words(words as u32).merge(&group);
         }
     }
 
@@ -306,6 +381,7 @@ impl Tally {
     /// Puts away what is still being counted; call before anything is read from it.
     pub fn settle(&mut self) {
         self.settle_cells();
+        self.settle_words();
         self.settle_minute();
         self.settle_resolution();
     }

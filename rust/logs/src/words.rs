@@ -6,14 +6,32 @@
 
 use crate::entry::NO_WORDS;
 
+/// What a byte can be in a text.
+const WORD: u8 = 1;
+const PHRASE: u8 = 2;
+const OR: u8 = 4;
+const NOT: u8 = 8;
+const FIELD: u8 = 16;
+const WILDCARD: u8 = 32;
+const NEAR: u8 = 64;
+const SLASH: u8 = 128;
+
 const fn table() -> [u8; 256] {
     let mut kinds = [0u8; 256];
     let mut b = 0;
     while b < 256 {
         let byte = b as u8;
-        if byte.is_ascii_alphanumeric() || byte >= 0x80 || byte == b'_' || byte == b'\'' {
-            kinds[b] = 1;
-        }
+        kinds[b] = match byte {
+            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | 0x80.. | b'_' | b'\'' => WORD,
+            b'"' => PHRASE,
+            b'|' => OR,
+            b'-' | b'!' => NOT,
+            b'@' => FIELD,
+            b'*' => WILDCARD,
+            b'~' => NEAR,
+            b'/' => SLASH,
+            _ => 0,
+        };
         b += 1;
     }
     kinds
@@ -21,57 +39,90 @@ const fn table() -> [u8; 256] {
 
 static KINDS: [u8; 256] = table();
 
-/// Words of a text in Sphinx's or Lucene's syntax, or of plain words.
+/// What one pass over a text finds. `operators`: a bit for each of `OPERATORS`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    pub words: u32,
+    pub operators: u8,
+}
+
+const OPERATORS: [&[u8]; 6] = [
+    b" phrase",
+    b" or",
+    b" not",
+    b" field",
+    b" wildcard",
+    b" near",
+];
+
+/// Words and operators of a text in Sphinx's or Lucene's syntax, or of plain words.
 #[inline]
-pub fn count(text: &[u8]) -> u32 {
-    let mut words = 0u32;
-    let mut before = 0u8;
+pub fn look(text: &[u8]) -> Look {
+    let (mut words, mut before, mut seen) = (0u32, 0u8, 0u8);
     for &byte in text {
         let kind = KINDS[byte as usize];
-        words += u32::from(kind & !before);
+        words += u32::from(kind & !before & WORD);
+        seen |= kind;
         before = kind;
     }
-    if memchr::memchr2(b'@', b'/', text).is_some() {
-        return words.saturating_sub(operators(text));
+    if seen <= WORD {
+        return Look {
+            words,
+            operators: 0,
+        };
     }
-    words
+    closer(text, words, seen)
+}
+
+/// Which of the bytes that were seen are operators.
+#[inline(never)]
+fn closer(text: &[u8], mut words: u32, mut seen: u8) -> Look {
+    if seen & (FIELD | SLASH) != 0 {
+        words = words.saturating_sub(words_of_operators(text));
+    }
+    if seen & NOT != 0 {
+        let mut before = b' ';
+        let negates = text.iter().any(|&byte| {
+            let first = before == b' ' || before == b'(';
+            before = byte;
+            first && KINDS[byte as usize] == NOT
+        });
+        if !negates {
+            seen &= !NOT;
+        }
+    }
+    Look {
+        words,
+        operators: (seen & !SLASH) >> 1,
+    }
+}
+
+/// The number of words alone.
+#[inline]
+pub fn count(text: &[u8]) -> u32 {
+    look(text).words
 }
 
 /// What looks like a word and is part of an operator: `@field`, `"a b"/2`, `"a b"~10`.
-#[cold]
-fn operators(text: &[u8]) -> u32 {
+fn words_of_operators(text: &[u8]) -> u32 {
     let mut found = 0;
     for (i, pair) in text.windows(2).enumerate() {
-        let field = pair[0] == b'@' && KINDS[pair[1] as usize] == 1;
+        let field = pair[0] == b'@' && KINDS[pair[1] as usize] == WORD;
         let quorum = pair[0] == b'/' && pair[1].is_ascii_digit() && i > 0 && text[i - 1] == b'"';
         found += u32::from(field || quorum);
     }
     found
 }
 
-/// The operators that a text has, as letters of a class: phrase, or, not, field, wildcard, near.
-pub fn operators_of(text: &[u8], into: &mut Vec<u8>) {
-    let mut seen = 0u8;
-    let mut before = b' ';
-    for &byte in text {
-        seen |= match byte {
-            b'"' => 1,
-            b'|' => 2,
-            b'-' | b'!' if before == b' ' || before == b'(' => 4,
-            b'@' => 8,
-            b'*' => 16,
-            b'~' => 32,
-            _ => 0,
-        };
-        before = byte;
+/// The operators that a text has (`Look::operators`) at the end of the name of its class.
+#[inline]
+pub fn name_operators(operators: u8, into: &mut Vec<u8>) {
+    if operators == 0 {
+        return;
     }
-    for (bit, name) in ["phrase", "or", "not", "field", "wildcard", "near"]
-        .iter()
-        .enumerate()
-    {
-        if seen & (1 << bit) != 0 {
-            into.push(b' ');
-            into.extend_from_slice(name.as_bytes());
+    for (bit, name) in OPERATORS.iter().enumerate() {
+        if operators & (1 << bit) != 0 {
+            into.extend_from_slice(name);
         }
     }
 }
@@ -83,24 +134,26 @@ pub fn maybe(text: Option<&[u8]>) -> u32 {
 
 /// `%41+b` as bytes, into `out`.
 pub fn percent_decoded(text: &[u8], out: &mut Vec<u8>) {
+    // It never grows, so it is written in place of being pushed.
     out.clear();
-    let mut i = 0;
+    out.resize(text.len(), 0);
+    let (mut i, mut n) = (0, 0);
     while i < text.len() {
         let hex = |at: usize| text.get(at).and_then(|&b| (b as char).to_digit(16));
-        match text[i] {
-            b'+' => out.push(b' '),
-            b'%' => {
-                if let (Some(a), Some(b)) = (hex(i + 1), hex(i + 2)) {
-                    out.push((a * 16 + b) as u8);
-                    i += 2;
-                } else {
-                    out.push(b'%');
-                }
-            }
-            byte => out.push(byte),
+        let mut byte = text[i];
+        if byte == b'+' {
+            byte = b' ';
+        } else if byte == b'%'
+            && let (Some(a), Some(b)) = (hex(i + 1), hex(i + 2))
+        {
+            byte = (a * 16 + b) as u8;
+            i += 2;
         }
+        out[n] = byte;
+        n += 1;
         i += 1;
     }
+    out.truncate(n);
 }
 
 #[cfg(test)]
@@ -120,6 +173,22 @@ mod tests {
             ("  -not (this|that)*  ", 3),
         ] {
             assert_eq!(count(text.as_bytes()), words, "{text}");
+        }
+    }
+
+    #[test]
+    fn operators_are_told_from_what_only_looks_like_them() {
+        for (text, names) in [
+            ("one two", ""),
+            ("well-known a!b", ""),
+            ("-not", " not"),
+            ("(!this|that)", " or not"),
+            ("\"a b\"~5 c*", " phrase wildcard near"),
+            ("@title a/b", " field"),
+        ] {
+            let mut found = Vec::new();
+            name_operators(look(text.as_bytes()).operators, &mut found);
+            assert_eq!(String::from_utf8_lossy(&found), names, "{text}");
         }
     }
 

@@ -5,6 +5,7 @@
 mod collect;
 mod columns;
 mod drive;
+mod entries;
 mod logs;
 mod toml;
 
@@ -43,6 +44,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("LOG_ROLES", pyo3::types::PyTuple::new(m.py(), roles)?)?;
     m.add_function(wrap_pyfunction!(drive::drive, m)?)?;
     m.add_function(wrap_pyfunction!(logs::class_of_request, m)?)?;
+    m.add_function(wrap_pyfunction!(entries::log_entries, m)?)?;
     m.add_function(wrap_pyfunction!(logs::generate_log, m)?)?;
     m.add_function(wrap_pyfunction!(serve_library_host, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_spans, m)?)?;

@@ -93,37 +93,15 @@ impl Log {
         }
         let found = PyList::empty(py);
         for read in &self.0.reads[before..] {
-            let one = PyDict::new(py);
-            one.set_item("path", &read.source.path)?;
-            one.set_item("server", &read.source.server)?;
-            one.set_item("format", read.format.map_or("", Format::name))?;
-            one.set_item("refused", &read.refused)?;
-            one.set_item("bytes", read.bytes)?;
-            one.set_item("skipped_bytes", read.source.skip)?;
-            let seen = &read.seen;
-            one.set_item("lines", seen.lines)?;
-            one.set_item("entries", seen.entries)?;
-            one.set_item("unread", seen.unread)?;
-            one.set_item("longest_line", seen.longest)?;
-            one.set_item("back", seen.back)?;
-            let examples: Vec<(u64, &str, String)> = seen
-                .examples
-                .iter()
-                .map(|(line, why, text)| (*line, *why, String::from_utf8_lossy(text).into_owned()))
-                .collect();
-            one.set_item("examples", examples)?;
-            let notes = PyDict::new(py);
-            for (what, n) in &seen.notes {
-                notes.set_item(what, n)?;
-            }
-            one.set_item("notes", notes)?;
-            found.append(one)?;
+            found.append(of_read(py, read)?)?;
         }
         Ok(found)
     }
 
     fn tables<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let made = py.detach(|| tables::of(&mut self.0));
+        let empty = Counted::new(self.0.queries.limit());
+        let log = std::mem::replace(&mut self.0, empty);
+        let made = py.detach(|| tables::of(log));
         let found = PyDict::new(py);
         for (name, columns) in made {
             let table = PyDict::new(py);
@@ -162,6 +140,35 @@ impl Log {
     }
 }
 
+/// What became of a source.
+pub fn of_read<'py>(py: Python<'py>, read: &run::Read) -> PyResult<Bound<'py, PyDict>> {
+    let one = PyDict::new(py);
+    one.set_item("path", &read.source.path)?;
+    one.set_item("server", &read.source.server)?;
+    one.set_item("format", read.format.map_or("", Format::name))?;
+    one.set_item("refused", &read.refused)?;
+    one.set_item("bytes", read.bytes)?;
+    one.set_item("skipped_bytes", read.source.skip)?;
+    let seen = &read.seen;
+    one.set_item("lines", seen.lines)?;
+    one.set_item("entries", seen.entries)?;
+    one.set_item("unread", seen.unread)?;
+    one.set_item("longest_line", seen.longest)?;
+    one.set_item("back", seen.back)?;
+    let examples: Vec<(u64, &str, String)> = seen
+        .examples
+        .iter()
+        .map(|(line, why, text)| (*line, *why, String::from_utf8_lossy(text).into_owned()))
+        .collect();
+    one.set_item("examples", examples)?;
+    let notes = PyDict::new(py);
+    for (what, n) in &seen.notes {
+        notes.set_item(what, n)?;
+    }
+    one.set_item("notes", notes)?;
+    Ok(one)
+}
+
 fn bytes_of<'py>(py: Python<'py>, values: &[u64]) -> Bound<'py, PyBytes> {
     // SAFETY: any u64 is eight bytes, and the slice lives while they are copied.
     let raw = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), values.len() * 8) };
@@ -169,7 +176,7 @@ fn bytes_of<'py>(py: Python<'py>, values: &[u64]) -> Bound<'py, PyBytes> {
 }
 
 /// A column by name, its role and its unit.
-fn role((name, role, of): (String, String, String)) -> PyResult<(Vec<u8>, Role, u64)> {
+pub fn role((name, role, of): (String, String, String)) -> PyResult<(Vec<u8>, Role, u64)> {
     let found = ROLES
         .iter()
         .find(|(n, _)| *n == role)

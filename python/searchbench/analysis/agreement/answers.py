@@ -7,7 +7,10 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from searchbench.analysis.agreement import agreement
+import numpy as np
+from numpy.typing import NDArray
+
+from searchbench.analysis.agreement import agreement, every_trial
 from searchbench.analysis.judgement import Agreement, TreatmentResult
 from searchbench.analysis.trial import driven
 from searchbench.record import Record, Trial
@@ -16,7 +19,11 @@ Kind = tuple[str, str, str, str]  # system, digest of the answers, version, what
 
 
 class AnswerBook:
-    """The captured answers of each treatment, and how pairs of them agree; each read once."""
+    """The captured answers of each treatment, and how pairs of them agree; each read once.
+
+    Where the treatments have valid trials, a query agrees only if it does in every block that has
+    a valid trial of both.
+    """
 
     def __init__(self, record: Record, treatments: Sequence[TreatmentResult]) -> None:
         self.record = record
@@ -26,6 +33,7 @@ class AnswerBook:
         self._answers: dict[str, agreement.Answers | None] = {}
         self._pairs: dict[tuple[Kind, Kind], agreement.Pair] = {}
         self._asked: dict[str, list[dict[str, Any]]] = {}
+        self._varied: dict[str, every_trial.Varied | None] = {}
 
     def trial_of(self, treatment: str, last: bool = False) -> Trial | None:
         """The first (or last) trial of a treatment that answered and is no control.
@@ -51,22 +59,72 @@ class AnswerBook:
         answers = self.of(treatment)
         return trial.queries.distinct or (answers.query.size if answers is not None else 0)
 
+    def varied(self, treatment: str) -> every_trial.Varied | None:
+        """The answers of all its valid trials; None where there are none."""
+        if treatment not in self._varied:
+            first = self.of(treatment)
+            used = {*self._used(treatment).values()}
+            trials = [t for t in self.trials.get(treatment, []) if t.trial in used]
+            self._varied[treatment] = first and every_trial.read(
+                self.record, trials, first, require=self.rule.require, k=self.rule.k
+            )
+        return self._varied[treatment]
+
+    def _used(self, treatment: str) -> dict[int, str]:
+        """By block the valid trial that a comparison uses."""
+        own = next((t for t in self.treatments if t.treatment == treatment), None)
+        return {
+            t.block: t.trial
+            for t in (own.trials if own else ())
+            if t.status == "valid" and not t.control
+        }
+
     def pair(self, a: str, b: str) -> agreement.Pair | None:
-        """How two treatments agree; None where documents or queries are not the same."""
+        """How two treatments agree in all their blocks; None where documents or queries are not
+        the same.
+        """
         x, y = self.of(a), self.of(b)
         if x is None or y is None or not same_question(x.about, y.about):
             return None
-        key = (_kind(x), _kind(y))
+        key = (self._kind(a, x), self._kind(b, y))
         if key not in self._pairs:
             digest = x.about.queries.digest
             if digest not in self._asked:
                 self._asked[digest] = self.record.queries(digest) if digest else []
             rule, queries = self.rule, self._asked[digest]
-            self._pairs[key] = agreement.compare(
+            pair = agreement.compare(
                 x, y, require=rule.require, k=rule.k, queries=queries,
                 titles=self.record.titles(x.about.corpus.digest),
             )  # fmt: skip
+            self._pairs[key] = self._in_every_block(a, b, pair)
         return self._pairs[key]
+
+    def _in_every_block(self, a: str, b: str, pair: agreement.Pair) -> agreement.Pair:
+        x, y = self.varied(a), self.varied(b)
+        if x is None or y is None or not self.wavers(a, b):
+            return pair
+        mine, other = self._used(a), self._used(b)
+        sides = [(x.of(mine[k]), y.of(other[k])) for k in sorted(mine.keys() & other.keys())]
+        return every_trial.agreeing_in_all(pair, sides, require=self.rule.require, k=self.rule.k)
+
+    def _kind(self, treatment: str, answers: agreement.Answers) -> Kind:
+        """As ``_kind``; one whose answers change between its trials is of a kind of its own."""
+        system, digest, version, why = _kind(answers)
+        known = self.varied(treatment)
+        own = treatment if known is not None and known.others else ""
+        return system, digest + own, version, why
+
+    def wavers(self, a: str, b: str) -> bool:
+        """Whether the answers of either change between its trials."""
+        known = (self.varied(a), self.varied(b))
+        return any(one is not None and one.others for one in known)
+
+    def otherwise(self, a: str, b: str) -> NDArray[np.int64]:
+        """The numbers of the queries that either was asked and that both do not answer alike."""
+        x, y, pair = self.of(a), self.of(b), self.pair(a, b)
+        if x is None or y is None or pair is None:
+            return np.empty(0, np.int64)
+        return np.setdiff1d(np.union1d(x.query, y.query), pair.agreeing)
 
     def of_all(self, treatments: Sequence[str]) -> tuple[Agreement, ...]:
         """How every two of these treatments agree, as ``shown``."""
@@ -90,24 +148,19 @@ class AnswerBook:
         for kind in kinds:
             answers = [(t, self.of(t.treatment)) for t in self.treatments if t.system == kind[0]]
             known = [(t, x) for t, x in answers if x is not None]
-            same = [t.label for t, x in known if _kind(x) == kind]
+            same = [t.label for t, x in known if self._kind(t.treatment, x) == kind]
             labels.append(kind[0] if len(same) == len(known) else " / ".join(same[:3]))
         return replace(found, label_a=labels[0], label_b=labels[1])
 
-    def unstable(self) -> list[tuple[str, str]]:
-        """Treatments whose first and last valid trial answered differently: label and trial."""
+    def unstable(self) -> list[str]:
+        """Of treatments that answered differently in some trials: how many queries and trials."""
         found = []
         for treatment in self.treatments:
-            last = self.trial_of(treatment.treatment, last=True)
-            first = self.of(treatment.treatment)
-            if last is None or first is None or last.trial == first.about.trial:
-                continue
-            again = agreement.read_answers(self.record, last)
-            if again.digest == first.digest:
-                continue
-            compared = agreement.compare(first, again, require="order", k=self.rule.k).agreement
-            if compared.differing:
-                found.append((treatment.label, f"{compared.differing} of {compared.queries}"))
+            known = self.varied(treatment.treatment)
+            if known is not None and known.changed:
+                n, of = max(known.changed), known.first.query.size
+                where = f"in {len(known.changed)} of {known.trials} trials"
+                found.append(f"{n} of {of} queries of {treatment.label} {where}")
         return found
 
 

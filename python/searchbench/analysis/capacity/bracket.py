@@ -13,9 +13,17 @@ from dataclasses import dataclass, replace
 from searchbench.analysis.capacity import connections, stalls
 from searchbench.analysis.capacity.changes import BEYOND, Changes, changes
 from searchbench.analysis.capacity.errors import Failing
-from searchbench.analysis.capacity.pace import DOUBT, WIDTH, Driven, Seen
+from searchbench.analysis.capacity.pace import (
+    DOUBT,
+    LONGEST_S,
+    SURE_EFFORT,
+    WIDTH,
+    Driven,
+    Seen,
+)
 from searchbench.analysis.capacity.posterior import Posterior
 from searchbench.analysis.capacity.promise import Judged, others_at_most
+from searchbench.analysis.capacity.said import between, too_wide
 from searchbench.analysis.capacity.stalls import Found as Stalls
 from searchbench.analysis.words import listed, per_s, percent, plural
 
@@ -23,7 +31,6 @@ FULL_OF_WIDTH = 0.98  # an interval that could be narrower is made so wide, for 
 CHANGES = 0.95  # the chance that the server's speed differs, from which on it is said
 APART = 0.05  # standard deviation of speeds; beyond it there may be two and none between them
 SUSPECT = 0.7  # and from which on an order of the trials is a drift
-SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
 ABOUT = 1.1  # of the upper end: what is above it is of an overload
 ROUGH, HOW_OFTEN = "This answer is rough", "How often the server stalls"  # doubts
 IF_FAILED = "If other answers count as failed"  # a doubt too
@@ -242,41 +249,28 @@ def _no_usual_speed(used: Sequence[Driven], where: Posterior) -> str:
     )
 
 
-def rough(found: Bracket, effort: float) -> Bracket:
-    """The same; of trials too short for it, it is not said to hold with 95 %."""
-    if effort >= SURE_EFFORT or found.sentence.startswith(NOT_COMPARABLE):
+def rough(found: Bracket, effort: float, enough: float = SURE_EFFORT) -> Bracket:
+    """The same; of trials too short for it, it is not said to hold with 95 %.
+
+    ``enough``: the least effort of which it is.
+    """
+    if effort >= enough or found.sentence.startswith(NOT_COMPARABLE):
         return found
     if found.holds is None and found.fails is None:
         return found
     told = found.sentence.replace("(95 %, ", "(").replace(" (95 %)", "")
-    told += (
-        f" {ROUGH} (effort {effort:g}): with trials so short, the interval held the truth in about "
-        "7 of 10 simulated searches. Search with more effort before you rely on it."
-    )
+    if enough > SURE_EFFORT:
+        told += (
+            f" {ROUGH}: requests that take so long need longer trials than {LONGEST_S * effort:g} "
+            "s, and of simulated searches so short up to half missed the truth. Search with an "
+            f"effort of {enough:.2g} or more before you rely on it."
+        )
+    else:
+        told += (
+            f" {ROUGH} (effort {effort:g}): with trials so short, the interval held the truth in "
+            "about 7 of 10 simulated searches. Search with more effort before you rely on it."
+        )
     return replace(found, sentence=told, chance_inside=None)
-
-
-def watched(seen: Sequence[Seen]) -> str:
-    """For how long the server was watched in all; empty where it was not."""
-    lasted_s = sum(d.judged.lasted_s for one in seen for d in one.driven)
-    return stalls.watched(lasted_s) if lasted_s else ""
-
-
-def between(low: float, high: float, trials: int, searches: int = 1) -> str:
-    """The interval in a sentence."""
-    by = f"{trials} {plural(trials, 'trial', 'trials')}"
-    by = f"{searches} searches, {by}" if searches > 1 else by
-    return f"The limit is between {per_s(low)} and {per_s(high)} (95 %, {by})."
-
-
-def too_wide(low: float, high: float) -> str:
-    """What to do about an interval that is wider than was aimed at; empty where it is not."""
-    if high / low <= 1 + WIDTH:
-        return ""
-    return (
-        f" This interval is {100 * (high / low - 1):.1f} % wide, and {100 * WIDTH:.0f} % was the "
-        "aim: longer trials (more effort) would narrow it."
-    )
 
 
 def _beyond(used: list[Driven], low: float, high: float, where: Posterior) -> Bracket:

@@ -32,7 +32,8 @@ class Failing:
 
     ``index``: of the condition in the promise. ``low``, ``high``: the 95 % interval of ``share``.
     ``settled``: so many that no further trial is needed. ``unclear``: too few, or too few
-    bursts of them, to say whether the rate decides over them.
+    bursts of them, to say whether the rate decides over them. ``passing``: more at one time of the
+    search than at another, so a state of the server may decide that passes.
     """
 
     index: int
@@ -44,11 +45,12 @@ class Failing:
     high: float
     settled: bool
     unclear: bool = False
+    passing: bool = False
 
     @property
     def too_many(self) -> bool:
         """Surely more than may."""
-        return self.low >= self.condition.allowed and not self.unclear
+        return self.low >= self.condition.allowed and not self.unclear and not self.passing
 
     @property
     def few(self) -> bool:
@@ -59,6 +61,13 @@ class Failing:
     def sentence(self) -> str:
         """What it means for the promise."""
         text = self.condition.text
+        if self.passing and not self.few:
+            return (
+                f"{percent(self.share)} of all requests failed, whatever the rate, and more of "
+                "them at one time of the search than at another. So it may be a state that passes, "
+                f"and it is not known which rate keeps {text}: look at the outcomes and at the "
+                "server's log, and search again."
+            )
         if self.unclear:
             return (
                 f"{percent(self.share)} of all requests fail, and too few of them, or too few "
@@ -81,14 +90,32 @@ class Failing:
 
 
 def whatever_the_rate(rates: Sequence[float], judged: Sequence[Judged]) -> list[Failing]:
-    """Of each condition on errors that a trial seems to break: a share that hides no limit."""
+    """Of each condition on errors that a trial seems to break: a share that hides no limit.
+
+    Both in the order in which the trials were driven.
+    """
     if not any(one.answered_per_s for one in judged):
         return []
     order = sorted(range(len(rates)), key=lambda i: rates[i])
     at = [rates[i] for i in order]
     conditions = range(len(judged[0].kept))
     found = [_failing(at, [judged[i].kept[n] for i in order], n) for n in conditions]
-    return [one for one in found if one is not None]
+    return [_in_time(one, rates, judged) for one in found if one is not None]
+
+
+def _in_time(found: Failing, rates: Sequence[float], judged: Sequence[Judged]) -> Failing:
+    """With whether the share differs in the order in which the trials were driven."""
+    own = [
+        one.kept[found.index]
+        for rate, one in zip(rates, judged, strict=True)
+        if rate <= found.highest
+    ]
+    effect = _clusters(own)
+    of = [k.requests / effect for k in own]
+    failed = [k.share * requests for k, requests in zip(own, of, strict=True)]
+    if len(own) < 2 or not _depends(failed, of):
+        return found
+    return replace(found, passing=True, settled=False)
 
 
 def apart(one: Judged, rate_per_s: float, failing: Sequence[Failing]) -> Judged:

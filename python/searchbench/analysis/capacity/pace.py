@@ -29,6 +29,7 @@ AGAIN = 2  # full trials on each side: a server changes
 COVERED_S = 60.0  # of one below the limit: a merge or a neighbour may come once a minute
 LIMITS = 100  # how many times its limit a full trial should last
 SHORTEST_S, LONGEST_S = 1.0, 120.0
+SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
 FEWEST = 20  # requests of a trial, as they are expected
 _SHORT = 0.2  # the length of a trial that only looks for the side, of a full one's
 _WARMUP = 0.15
@@ -101,7 +102,7 @@ class Seen:
     @cached_property
     def failing(self) -> list[errors.Failing]:
         """Errors that do not depend on the rate, so that only chance says where they are few."""
-        used = self.used
+        used = self.used  # in the order driven
         return errors.whatever_the_rate([d.rate_per_s for d in used], [d.judged for d in used])
 
     @property
@@ -229,7 +230,12 @@ def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) ->
         start = max(LOWEST_PER_S, start_per_s)
         return Next(start, _at_least(start, SHORTEST_S * effort), full=False)
     if any(one.settled for one in seen.failing):
-        return None
+        # Errors of its first seconds are no errors at every rate: they must last.
+        watched_s = sum(d.judged.lasted_s for d in seen.driven)
+        if watched_s >= COVERED_S * effort:
+            return None
+        least = min(d.rate_per_s for d in seen.used)
+        return Next(least, _at_least(least, COVERED_S * effort), full=True)
     seen = seen.by_rate
     rate, full = _rate(seen, effort)
     if rate is None:
@@ -257,6 +263,18 @@ def full_s(seen: Seen, rate_per_s: float) -> float:
         for i, c in enumerate(conditions)
     )
     return max(SHORTEST_S, requests / rate_per_s, LIMITS * max(limits, default=0.0))
+
+
+def enough(seen: Seen) -> float:
+    """The least effort whose trials are so long beside its limit that an interval is surely right.
+
+    Trials of slow requests would have to be longer than any are (``LONGEST_S`` times the effort):
+    they have too few requests, and a queue that begins empty has not built up in them.
+    """
+    if not seen.used:
+        return SURE_EFFORT
+    least = full_s(seen, seen.by_rate.where.quantile(0.5))
+    return SURE_EFFORT * max(1.0, least / LONGEST_S)
 
 
 def _share(seen: Seen, index: int) -> float:

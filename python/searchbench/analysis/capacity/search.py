@@ -18,23 +18,24 @@ from searchbench.analysis.capacity import connections, first
 from searchbench.analysis.capacity.bracket import (
     SUSPECT,
     Bracket,
-    between,
     bracket,
     rough,
-    watched,
 )
 from searchbench.analysis.capacity.pace import (
     FURTHER,
     LONGEST_S,
+    SURE_EFFORT,
     TRIALS,
     Driven,
     Next,
     Seen,
+    enough,
     following,
     full_s,
     warmup_s,
 )
 from searchbench.analysis.capacity.promise import Judged, judge
+from searchbench.analysis.capacity.said import apart, between, watched
 from searchbench.analysis.judgement import Capacity, CapacityTrial, Finding
 from searchbench.analysis.remedies import spelt
 from searchbench.analysis.trial import driven, replies, throughput, warmup
@@ -225,7 +226,9 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
     found = []
     for promise, text in enumerate(judging.promises):
         seen = [seen_by(s.trials, s.judged, promise, judging.effort) for s in searches]
-        hull = rough(_hull([bracket(one, judging.effort) for one in seen], seen), judging.effort)
+        least = max((enough(one) for one in seen), default=SURE_EFFORT)
+        hull = _hull([bracket(one, judging.effort) for one in seen], seen)
+        hull = rough(hull, judging.effort, least)
         breaks_first = first.breaks_first(seen, promises[promise])
         of_class = first.sentence(breaks_first) or first.broken_at_all(seen, promises[promise])
         found.append(
@@ -244,6 +247,7 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
                 chance_inside=hull.chance_inside,
                 searches=len(seen),
                 effort=judging.effort,
+                enough=least,
                 speeds=max((_speeds(one.by_rate) for one in seen), default=0.0),
                 first=breaks_first,
             )
@@ -291,10 +295,10 @@ def _hull(brackets: Sequence[Bracket], seen: Sequence[Seen]) -> Bracket:
         parts = [f"In search {i} of {n}: {b.sentence}" for i, b in enumerate(brackets, 1)]
         return Bracket(low, high, " ".join(parts))
     chances = [b.chance_inside for b in brackets if b.chance_inside is not None]
-    sentence = between(low, high, sum(len(s.used) for s in seen), len(brackets))
+    trials, n = sum(len(s.used) for s in seen), len(brackets)
     if max(lows) >= min(highs):
-        sentence += " The searches do not agree: the limit changed from one to the next."
-    return Bracket(low, high, sentence, min(chances, default=None))
+        return Bracket(low, high, apart(low, high, trials, n))
+    return Bracket(low, high, between(low, high, trials, n), min(chances, default=None))
 
 
 def _trial(one: Driven) -> CapacityTrial:

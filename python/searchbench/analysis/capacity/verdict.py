@@ -15,8 +15,8 @@ from searchbench.analysis.capacity.bracket import (
     IF_FAILED,
     NOT_COMPARABLE,
     ROUGH,
-    SURE_EFFORT,
 )
+from searchbench.analysis.capacity.pace import SURE_EFFORT
 from searchbench.analysis.capacity.table import table
 from searchbench.analysis.compare import builds, standing
 from searchbench.analysis.compare.same_work import SameWork
@@ -26,6 +26,7 @@ from searchbench.analysis.trial.measured import Samples
 from searchbench.analysis.words import listed, per_s
 
 FEW = 3  # subjects of which each pair has a sentence
+SEARCHES = 3  # from which on their scatter shows what a restart does
 ALL_VOID = "All trials are void"  # how the sentence begins then
 Found = Mapping[tuple[str, str], Capacity]  # by subject and promise
 Works = Callable[[str, str], SameWork]  # whether two subjects answer the same
@@ -47,7 +48,7 @@ def sustained(judged: Judgement, work: Works, samples: Samples) -> Judgement:
 
     unsure_of: dict[tuple[str, str, str], str] = {}
 
-    def unsure(x: Capacity, y: Capacity) -> str:
+    def why_unsure(x: Capacity, y: Capacity) -> str:
         """Why the one in front of the two only leads, in a clause; empty: it sustains more."""
         if (x.subject, y.subject, x.promise) not in unsure_of:
             unsure_of[x.subject, y.subject, x.promise] = _unsure(x, y)
@@ -74,14 +75,14 @@ def sustained(judged: Judgement, work: Works, samples: Samples) -> Judgement:
         told = [s for s in told if s.text not in once_said]
         parts.append([replace(s, rank=Rank.DOUBT) if _doubts(s) else s for s in told])
         parts[-1] += said([one.doubt], Rank.DOUBT)
-    once = any(c.searches < 2 for c in capacity)
+    once = any(c.searches < SEARCHES for c in capacity)
     gap = builds.alike(len(names) * (len(names) - 1) // 2 * len(promises)) if once else 1.0
     if len(names) > 1 and not judged.first_look:
         for promise in promises:
-            most = _of_promise(promise, names, found, work, unsure, gap)
+            most = _of_promise(promise, names, found, work, why_unsure, gap)
             parts.append([*said(most, Rank.ANSWER)])
         after = any(meanwhile.apart(x, y, steps) for x, y in combinations(capacity, 2))
-        hedge = sentences([_once(gap, after)]) if once else []
+        hedge = sentences([_once(gap, min(c.searches for c in capacity), after)]) if once else []
         parts.append([*said(hedge, Rank.DOUBT, Rank.ASIDE)])
         differ = [text for a, b in combinations(names, 2) for text in alike.said(a, b, work(a, b))]
         parts.append([*said(differ, Rank.DOUBT)])
@@ -99,7 +100,7 @@ def sustained(judged: Judgement, work: Works, samples: Samples) -> Judgement:
     def sure(a: str, b: str, promise: str) -> bool:
         """Whether one subject sustains more than another, and they answer alike."""
         x, y = found[a, promise], found[b, promise]
-        return leads(x, y, gap) and not unsure(x, y) and not alike.apart(a, b, work(a, b))
+        return leads(x, y, gap) and not why_unsure(x, y) and not alike.apart(a, b, work(a, b))
 
     resolved = any(sure(a, b, p) for a, b in permutations(names, 2) for p in promises)
     # Above every rival under every promise.
@@ -113,6 +114,11 @@ def sustained(judged: Judgement, work: Works, samples: Samples) -> Judgement:
     worded = sweep.worded(parts, void, after=0 if judged.void_first else len(capacity))
     verdict = replace(worded, resolved=resolved, best=winner, lines=lines, header=header)
     return replace(judged, verdict=verdict)
+
+
+def unsure(one: Capacity) -> bool:
+    """Whether it is not known that any rate keeps the promise, though a trial seemed to."""
+    return IF_FAILED in one.sentence or one.sentence.startswith(ALL_VOID)
 
 
 def _doubts(one: Said) -> bool:
@@ -174,13 +180,15 @@ def rough(*those: Capacity) -> str:
 
     Their intervals miss the truth too often: of two that do not overlap one may well have missed.
     """
-    least = min(one.effort for one in those)
-    if least >= SURE_EFFORT:
+    few = [one for one in those if one.effort < one.enough]
+    if not few:
         return ""
-    return (
-        f"which is not resolved: at an effort of {least:g} intervals miss too often; search with "
-        f"--effort {SURE_EFFORT:g} or more"
-    )
+    enough = max(one.enough for one in few)
+    least = min(one.effort for one in few)
+    said = f"at an effort of {least:g} intervals miss too often"
+    if enough > SURE_EFFORT:
+        said += " where requests take so long"
+    return f"which is not resolved: {said}; search with --effort {enough:.2g} or more"
 
 
 def _of_promise(
@@ -226,11 +234,12 @@ def _unread(several: Sequence[tuple[str, str]], work: Works, after: str = "") ->
     return standing.UNREAD if not_read else ""
 
 
-def _once(gap: float, after: bool) -> str:
-    """That each was started once, which no interval covers. ``after``: one after another."""
+def _once(gap: float, searches: int, after: bool) -> str:
+    """That each was started once or twice, which no interval covers. ``after``: in turn."""
     order = " A change of the machine from one search to the next would look the same."
     return (
-        "Each configuration was started and searched once, so limits less than "
+        f"Each configuration was started and searched {'once' if searches < 2 else 'twice'}, so "
+        "limits less than "
         f"{100 * (gap - 1):.1f} % apart are not told apart: a restart alone may move a limit. How "
         f"far is not known, and {100 * builds.SD:g} % (standard deviation) is assumed; to know, "
         f"search each several times (`replicates = 3`).{order if after else ''}"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.agreement import agreement
+from searchbench.analysis.agreement import agreement, every_trial
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.compare import builds, pairs
@@ -48,11 +48,14 @@ class _Answers:
         x, y = self.book.of(a), self.book.of(b)
         assert x is not None
         assert y is not None
-        # Other queries get numbers that the other side has not, so they are in no pair.
-        there = np.isin(x.query, self.members)
-        own = replace(x, query=np.where(there, x.query, -1 - np.arange(x.query.size)))
-        rule = self.book.rule
-        return agreement.compare(own, y, require=rule.require, k=rule.k)
+        members, rule = self.members, self.book.rule
+        if self.book.wavers(a, b):  # in other trials they may answer otherwise
+            members = np.intersect1d(members, whole.agreeing)
+        return agreement.compare(every_trial.only(x, members), y, require=rule.require, k=rule.k)
+
+    def otherwise(self, a: str, b: str) -> NDArray[np.int64]:
+        """What both do not answer alike, of all that was asked: a server works on every class."""
+        return self.book.otherwise(a, b)
 
     def distinct(self, treatment: str) -> int:
         """How many queries the class has."""

@@ -17,10 +17,12 @@ from searchbench.analysis.compare.standing import MOST
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.trial import latency
 from searchbench.analysis.trial.measured import Measured
+from searchbench.record.trial import Load
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 UNLOADED = 0.25  # quantile of a request's own times that has hardly any waiting in it
+BEHIND = 2  # requests that one in the queue delays, for each that finds it there
 
 
 def chosen(query: NDArray[np.uint32], other: Ints) -> NDArray[np.bool_]:
@@ -48,6 +50,59 @@ def floor(winner: Measured, rival: Measured, other: Ints, metric: str) -> float:
     as_long[at] = _as_long(own[at], winner.query[at], rival, kind)
     before, after = _value(own, name), _value(as_long, name)
     return max(1.0, after / before) if before > 0 else math.inf
+
+
+def by_the_queue(winner: Measured, rival: Measured, load: Load, other: Ints, metric: str) -> float:
+    """The ratio over all requests but ``other`` that these could make, for the rest waits behind
+    them; infinite: any. ``load``: the rival's.
+
+    A lone client waits for nobody. In a closed loop a request waits at most behind those of all
+    other clients, of which ``other`` have their share; each may cost it as much as it takes longer
+    than the rest at the rival, and than at the winner. Where clients ask in turns, one of ``other``
+    finds fewer of its kind before it than the rest do, and so seems less long than it is: by as
+    many as the rest find there, so that from one on nothing is known of it.
+    A quantile can be made by as many requests as waited behind ``other``: as many as find one there
+    in the time that it takes longer (Little's law), and as many again that wait for these.
+    """
+    closed, (kind, _, name) = load.kind == "closed", metric.partition("_")
+    clients = (load.clients or 1) if closed else 0
+    at = chosen(rival.query, other) if other.size else np.zeros(0, np.bool_)
+    if clients == 1 or not at.any():
+        return 1.0
+    if at.all():
+        return math.inf
+    share = float(at.mean())
+    longer = max(0.0, _longer(rival, other) - _longer(winner, other))
+    if closed:
+        found_there = (clients - 1) * share
+        if found_there >= 1:
+            return math.inf
+        longer /= 1 - found_there
+        delay = clients * share * longer
+        rest = float(_times(rival, "response")[~at].mean()) + (load.think_s or 0.0)
+        made = rest / (rest - delay) if delay < rest else math.inf
+        if name in ("", "mean"):
+            return made
+        if made > 1 / MOST:
+            return math.inf
+    elif of_work(rival, other) > 1 - MOST:
+        return math.inf
+    behind = BEHIND * share * at.size * longer / rival.window_s
+    times = np.sort(_times(rival, kind)[~at])
+    if name == "mean":  # had none of them waited
+        least = _unwaited(rival.query[~at], _times(rival, kind)[~at])
+        return max(1.0, float(times.mean()) / least) if least > 0 else math.inf
+    q = 1.0 if name == "max" else latency.quantile_of(name)
+    if behind >= q:
+        return math.inf
+    now, then = (times[latency.rank(times.size, of)] for of in (q, q - behind))
+    return float(now / then) if then > 0 else math.inf
+
+
+def _longer(measured: Measured, other: Ints) -> float:
+    """How much longer ``other`` take than the rest, in s; 0 where one of them was not asked."""
+    at, took = chosen(measured.query, other), _times(measured, "response")
+    return float(took[at].mean() - took[~at].mean()) if at.any() and not at.all() else 0.0
 
 
 def of_work(measured: Measured, other: Ints) -> float:

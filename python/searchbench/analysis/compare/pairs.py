@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.analysis.agreement.agreement import Pair
-from searchbench.analysis.compare import builds, failed, jobs, standing, state
+from searchbench.analysis.compare import builds, failed, jobs, otherwise, standing, state
 from searchbench.analysis.compare.family import family
-from searchbench.analysis.compare.mix import MINGLED, Mix, adds_up
+from searchbench.analysis.compare.mix import MINGLED, Mix, adds_up, timed
 from searchbench.analysis.judgement import Comparison, Floor, TreatmentResult, TrialResult
 from searchbench.analysis.stats.distributions import normal
 from searchbench.analysis.stats.intervals import (
@@ -43,6 +43,7 @@ MANY_TWINS = 20  # from here on the floor is the 95 % quantile, not the greatest
 
 Floats = NDArray[np.float64]
 _NO_JOBS = Judging()
+_NONE = np.empty(0, np.int64)
 
 
 def metrics_for(load: Load, wanted: str) -> tuple[str, ...]:
@@ -118,6 +119,10 @@ class Answered(Protocol):
         """How many distinct queries."""
         ...
 
+    def otherwise(self, a: str, b: str) -> NDArray[np.int64]:
+        """The numbers of all queries asked of either that both do not answer alike."""
+        ...
+
 
 @dataclass(frozen=True)
 class Drafts:
@@ -176,8 +181,12 @@ def drafts(
         if not judging.driven:
             continue
         measured = fewest_on_both(by_id[a], by_id[b], samples, pair)
+        other_queries = answers.otherwise(a, b) if pair is not None else _NONE
+        asked_alike = requests_alike(by_id[a], by_id[b], samples, other_queries)
         other = metrics_for(loads[b], metric)
-        for name in (name for name in metrics_for(loads[a], metric) if name in other):
+        for name in metrics_for(loads[a], metric):
+            if name not in other or of_job(name):
+                continue
             floor = floors[name].value if name in floors else 1.0
             draft, logs = _draft(
                 by_id[a], by_id[b], loads, samples, pair, name, floor, distinct, members
@@ -194,8 +203,12 @@ def drafts(
                 draft = replace(
                     draft, ratio=ratio, p_value=p, state=known.kind, state_floor=known.ratio,
                     build_floor=builds.floor(len(once), ratio) if (a, b) in once and ratio else 1.0,
+                    answers_floor=_by_the_queue(
+                        (by_id[a], by_id[b]), samples, loads, other_queries, name, sum(logs)
+                    ),
                 )  # fmt: skip
-            found.append((replace(draft, queries_measured=measured), logs, said))
+            draft = replace(draft, queries_measured=measured, requests_alike=asked_alike)
+            found.append((draft, logs, said))
     return Drafts(found, by_id, loads, noises, by_jobs)
 
 
@@ -264,15 +277,16 @@ def _draft(
     mingled = False
     for block in sorted(mine.keys() & other.keys()):
         trials = mine[block], other[block]
-        if metric == "throughput" and alike is not None:
+        if timed(metric) and alike is not None:
             both = [samples.measured(trial.trial) for trial in trials]
             mix = Mix(both[0], both[1], alike)
             x, y = (mix.value(*of, metric) for of in zip(both, own_loads, strict=True))
+        else:
+            x, y = (value(trial, samples, metric, keep) for trial in trials)
+        if metric == "throughput" and alike is not None:
             sides = list(zip((a, b), both, own_loads, strict=True))
             lacking |= {t.label: None for t, m, load in sides if not adds_up(m, load)}
             mingled |= not lacking and not all(mix.follows(m, load) for _, m, load in sides)
-        else:
-            x, y = (value(trial, samples, metric, keep) for trial in trials)
         if x and y:
             logs.append(math.log(y / x) if metric == "throughput" else math.log(x / y))
     if lacking:
@@ -298,6 +312,43 @@ def fewest_on_both(
         x, y = (samples.measured(side[block].trial) for side in (mine, other))
         counts.append(Mix(x, y, pair.agreeing).queries)
     return min(counts, default=0)
+
+
+def requests_alike(
+    a: TreatmentResult, b: TreatmentResult, samples: Samples, other: NDArray[np.int64]
+) -> float:
+    """The share of the measured requests that ask what both answer alike, of the side with less.
+
+    A query that is asked often is one among the distinct ones, and many requests.
+    """
+    shares = []
+    for t in (a, b) if other.size else ():
+        asked = [samples.measured(trial.trial).query for trial in _by_block(t).values()]
+        n = sum(query.size for query in asked)
+        of = sum(int(np.count_nonzero(otherwise.chosen(query, other))) for query in asked)
+        shares.append(1 - of / n if n else 1.0)
+    return min(shares, default=1.0)
+
+
+def _by_the_queue(
+    both: tuple[TreatmentResult, TreatmentResult],
+    samples: Samples,
+    loads: Mapping[str, Load],
+    other: NDArray[np.int64],
+    metric: str,
+    log_ratio: float,
+) -> float:
+    """What waiting behind ``other`` could make of a ratio: the most of any block."""
+    winner, rival = both[::-1] if log_ratio > 0 else both
+    if not other.size or not timed(metric):
+        return 1.0
+    mine, theirs, load = _by_block(winner), _by_block(rival), loads[rival.treatment]
+    return max(
+        otherwise.by_the_queue(
+            *(samples.measured(side[k].trial) for side in (mine, theirs)), load, other, metric
+        )
+        for k in mine.keys() & theirs.keys()
+    )
 
 
 def _remarked(c: Comparison) -> Comparison:
@@ -372,6 +423,20 @@ def within_floors(c: Comparison, of_state: str, of_failed: str) -> list[str]:
     against = [of_state] if size <= c.state_floor and of_state else []
     if of_failed:
         against.append(of_failed)
+    quantile = timed(c.metric) and c.metric != "throughput"
+    if quantile and c.queries_measured is not None and not standing.covered(c):
+        # What lies beyond a quantile may be just those that one side did not come to.
+        against.append(
+            f"a time needs {100 * standing.MOST:g} % of them on both sides; longer windows would "
+            "bring that"
+        )
+    if 1 < size <= c.answers_floor:
+        n = c.queries_left_out
+        which = f"the {n} of {n + c.queries_used} queries" if n else "queries of other classes"
+        against.append(
+            f"{which} that they answer otherwise share the queue with the rest, and waiting behind "
+            "them could make the whole difference; one client alone would show it"
+        )
     if 1 < size <= c.build_floor:
         against.append(builds.said(c.build_floor))
     return against

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.compare import standing
+from searchbench.analysis.compare import knee, pairs, standing
 from searchbench.analysis.judgement import (
     Comparison,
     Curve,
@@ -23,7 +23,7 @@ from searchbench.analysis.judgement import (
     Scale,
     TreatmentResult,
 )
-from searchbench.analysis.stats.distributions import student
+from searchbench.analysis.stats.distributions import f_quantile, student
 from searchbench.analysis.stats.intervals import LEVEL
 
 USL_LEVELS = 5  # four points leave one degree of freedom to three parameters: all of them fit
@@ -34,7 +34,8 @@ LEAST_NOISE = 1e-6  # relative; exact data are not known better than that
 CONCURRENCY = ("clients", "threads", "connections", "parts", "shards", "cores", "nodes")
 
 Floats = NDArray[np.float64]
-Better = Mapping[str, set[str]]  # by treatment, those that it is resolved to be better than
+# By treatment, those that it is shown to be better than, and whether over all queries.
+Better = Mapping[str, Mapping[str, bool]]
 
 
 def scales(
@@ -49,6 +50,8 @@ def scales(
     """
     found = []
     better = {metric: _better(metric, compared) for metric in metrics}
+    # No doubt keeps one that lost from being beaten.
+    lost = {metric: _lost(metric, compared) for metric in metrics}
     for factor in _numeric_factors(treatments):
         groups: dict[tuple[tuple[str, Level], ...], list[TreatmentResult]] = {}
         for treatment in treatments:
@@ -60,7 +63,8 @@ def scales(
                 usable = [t for t in members if metric in t.figures]
                 if len(usable) >= 2:
                     ordered = sorted(usable, key=lambda t: float(t.levels[factor]))
-                    found.append(_scale(factor, metric, dict(held), ordered, better[metric]))
+                    of = better[metric], lost[metric]
+                    found.append(_scale(factor, metric, dict(held), ordered, *of))
     return tuple(found)
 
 
@@ -71,7 +75,8 @@ def fit_usl(x: Sequence[float], y: Sequence[float]) -> Fit | None:
     N = √((1 − σ)/κ) (Gunther, Guerrilla Capacity Planning, 2007, ch. 4). N/X is linear in 1/λ, σ/λ
     and κ/λ, so least squares of its relative errors gives t-intervals with three degrees of freedom
     less than levels, and Fieller's (1954) of their ratios. None below five levels, where R² < 0.9
-    on logs, where the fit is no rate, or where a ceiling fits as well. ``x`` ascends.
+    on logs, where the fit is no rate, where a ceiling fits as well, or where κ would be told and a
+    network without coherence (``knee``) does not fit significantly worse. ``x`` ascends.
     """
     n, rate = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if n.size < USL_LEVELS or np.any(n < 1) or np.any(rate <= 0):
@@ -106,6 +111,11 @@ def fit_usl(x: Sequence[float], y: Sequence[float]) -> Fit | None:
         if span is not None and span.low > 0:
             parameters[name] = float(top @ values / (bottom @ values))
             intervals[name] = span
+    if "kappa" in parameters:
+        # Of as many parameters, so the residual variances have F as their ratio.
+        law = max(float(np.sum(np.log(cycle / fitted) ** 2)), df * LEAST_NOISE**2)
+        if knee.squares(n, rate) <= f_quantile(LEVEL, df, df) * law:
+            return None
     peak, above = None, base - slope
     squared = _ratio_interval(above, curvature, values, covariance, t)
     if (
@@ -159,6 +169,7 @@ def _scale(
     held: Mapping[str, Level],
     ordered: Sequence[TreatmentResult],
     better: Better,
+    lost: Better,
 ) -> Scale:
     figures = [t.figures[metric] for t in ordered]
     x = tuple(float(t.levels[factor]) for t in ordered)
@@ -168,7 +179,7 @@ def _scale(
     label = ", ".join(str(v) for v in held.values()) or metric
     sign = 1 if metric in ("throughput", "ingest_documents_per_s") else -1
     names = [t.treatment for t in ordered]
-    beaten = {loser for name in names for loser in better.get(name, ())}
+    beaten = {loser for name in names for loser in lost.get(name, ())}
     # A comparison is over the queries that agree, so the best mean may belong to one that lost.
     unbeaten = [i for i, name in enumerate(names) if name not in beaten] or range(len(names))
     at = max(unbeaten, key=lambda i: sign * y[i])
@@ -187,28 +198,42 @@ def _scale(
 
 
 def _better(metric: str, compared: Sequence[Comparison]) -> Better:
-    found: dict[str, set[str]] = {}
+    """Whom each is shown to be better than, by the rule for the best: without any doubt."""
+    found: dict[str, dict[str, bool]] = {}
+    for c in compared:
+        if c.metric == metric and c.verdict in ("faster", "slower"):
+            winner, loser = (c.b, c.a) if c.verdict == "faster" else (c.a, c.b)
+            if not standing.doubt(pairs.of(winner, c)):
+                found.setdefault(winner, {})[loser] = not c.queries_left_out
+    return found
+
+
+def _lost(metric: str, compared: Sequence[Comparison]) -> Better:
+    """Whom each is resolved to be better than, in doubt or not, over enough queries."""
+    found: dict[str, dict[str, bool]] = {}
     for c in compared:
         few = c.queries_measured is not None and not standing.covered(c)
         if c.metric == metric and c.verdict in ("faster", "slower") and not few:
             winner, loser = (c.b, c.a) if c.verdict == "faster" else (c.a, c.b)
-            found.setdefault(winner, set()).add(loser)
+            found.setdefault(winner, {})[loser] = True
     return found
 
 
 def _below(first: str, better: Better, members: set[str]) -> set[str]:
-    """The members that ``first`` is resolved to be better than, directly or by way of others.
+    """The members that ``first`` is shown to be better than, directly or by way of others.
 
     Of many treatments only neighbouring levels are compared. All that is resolved holds at once
-    in 95 % of studies (Holm), and so does what follows from it.
+    in 95 % of studies (Holm), and so does what follows from it; but it follows only where every
+    link of a chain is over all queries, for else each is over queries of its own.
     """
-    found: set[str] = set()
-    todo = [first]
+    found = set(better.get(first, ())) & members
+    todo, seen = [first], {first}
     while todo:
-        new = (better.get(todo.pop(), set()) & members) - found
-        found |= new
+        over_all = {t for t, whole in better.get(todo.pop(), {}).items() if whole}
+        new = (over_all & members) - seen
+        seen |= new
         todo += new
-    return found
+    return (found | seen) - {first}
 
 
 def _numeric_factors(treatments: Sequence[TreatmentResult]) -> list[str]:

@@ -123,6 +123,9 @@ def _each(record: Record) -> Iterator[tuple[str, str, Any]]:
         for lever, value in t.parameters.items():
             yield t.system, lever, value
         yield t.system, "cores", t.service.cpus
+        for one in t.elsewhere:
+            machine = f"{one.hostname} ({one.cpu}, {one.cores} cores, Linux {one.kernel})"
+            yield t.system, f"host {one.host}", machine
     for t in trials:
         for key, value in msgspec.to_builtins(t.load).items():
             yield "load", key, value

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from searchbench.analysis.judgement import Agreement, Comparison, RecordLine
-from searchbench.analysis.words import listed, of_job, plural
+from searchbench.analysis.words import listed, of_job, percent, plural
 
 NAMED = 3  # rivals that a headline names of each kind
 MOST = 0.9  # of all queries must agree, and of these be measured on both sides, to be the best
 NOT_KNOWN_ALIKE = "not known to answer the same as"
 ALIKE_ON_FEW = f"answering fewer than {100 * MOST:g} % of the queries the same as"
+FEW_REQUESTS = f"answering fewer than {100 * MOST:g} % of the requests the same as"
 UNREAD = "; the replies were not read, so whether both answer the same is not known"
 
 
@@ -31,6 +32,13 @@ def covered(c: Comparison | RecordLine) -> bool:
 def alike(c: Comparison) -> bool:
     """Whether most of the queries are answered alike: a ratio over the few is not of the rest."""
     return c.queries_used >= MOST * (c.queries_used + c.queries_left_out)
+
+
+def _few_requests(c: Comparison) -> bool:
+    """Whether most of the queries, but not of the requests, are answered alike, in whole percent:
+    how often each was asked in a window is chance.
+    """
+    return round(c.requests_alike, 2) < MOST
 
 
 def part(several: Sequence[Comparison]) -> str:
@@ -76,7 +84,9 @@ def doubt(c: Comparison | None) -> str:
             return "compared over too few queries with"
         if other_hits(c):
             return "never seen to return the same first hits as"
-        return "" if alike(c) else ALIKE_ON_FEW
+        if not alike(c):
+            return ALIKE_ON_FEW
+        return FEW_REQUESTS if _few_requests(c) else ""
     said = {"slower": "worse than", "not resolved": "not told apart from"}
     return said.get(c.verdict, "not comparable with")
 
@@ -147,6 +157,8 @@ def over(c: Comparison, require: str) -> str:
     more = []
     if require == "none":
         which = f"all {total} queries, whatever they return"
+    if _few_requests(c):
+        more.append(f"other queries are {percent(1 - c.requests_alike)} of the requests")
     if c.empty:
         few = str(c.empty) if c.empty < used else "all"
         more.append(f"{few} of these find nothing on either side")

@@ -27,6 +27,10 @@ MOST = 10.0
 # An answer that is computed is reckoned to take so many times as long as one from a cache.
 COMPUTED = 100.0
 
+# Standard errors of a bound that 5 % exceed, and of an interval of 98 %.
+ONE_SIDED, TWO_SIDED = 1.645, 2.326
+LEAST = 0.001  # a drift that nobody would call a difference
+
 REMEDIES = {
     "not steady": "Warm up longer and run it again.",
     "other caches": "Turn the cache off and run both again.",
@@ -47,6 +51,8 @@ class State:
     log of its times may still change where that is unknown; else 0. ``first_asks``: mean share.
     ``cold``: in which state each query was asked, where that is the same for each; "" if not.
     ``cached``: of the answers that came from a cache unasked, the mean share; None: unknown.
+    ``window``, ``ahead``: of one that is steady, the mean log change of its times over the measured
+    window, and in a minute at that pace, each with half of its 98 % interval.
     """
 
     answer: Answer
@@ -58,6 +64,8 @@ class State:
     first_asks: float | None
     cached: float | None = None
     cold: str = ""
+    window: tuple[float, float] = (0.0, 0.0)
+    ahead: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +122,16 @@ def of_trials(trials: Sequence[TrialResult]) -> State:
         falls, rises = max(0.0, half - mean) * later, max(0.0, half + mean) * later
         if not by_mean:  # what a few slow requests do to the mean has no pace to go by
             falls = rises = math.inf
+    window, ahead = (0.0, 0.0), (0.0, 0.0)
+    if answer == "steady" and "window" in pooled and "ahead" in pooled:
+        later = HORIZON_S / found[0].ahead_s
+        window = _known(pooled["window"])
+        mean, half = _known(pooled["ahead"])
+        ahead = mean * later, half * later
     closed = bool(found) and found[0].what == "service time"
     return State(
         answer, accused, n, falls, rises, math.log(MOST) if closed else math.inf, mean_asks,
-        sum(cached) / len(cached) if cached else None,
+        sum(cached) / len(cached) if cached else None, window=window, ahead=ahead,
     )  # fmt: skip
 
 
@@ -152,7 +166,33 @@ def floor(a: tuple[str, State], b: tuple[str, State], log_ratio: float) -> Floor
         was = plural(len(open_ones), "was", "were")
         said = f"whether {listed(open_ones)} {was} steady is unknown, and {_change(size)}"
         return Floor("unknown", round(math.exp(size), 6) if size < 700 else math.inf, said)
-    return Floor("steady", 1.0, "")
+    size = _drift(x, y) if log_ratio > 0 else _drift(y, x)
+    if size < LEAST:
+        return Floor("steady", 1.0, "")
+    said = (
+        f"{a[0]} and {b[0]} were steady, but of a drift of one against the other within their "
+        f"windows {_change(size)}; a longer warm-up and longer windows would bound it"
+    )
+    return Floor("steady", round(math.exp(size), 6), said)
+
+
+def _drift(slower: State, faster: State) -> float:
+    """By how much the log of a ratio may be too great for a drift that steady windows leave.
+
+    The times of the slower side may still fall against those of the faster one: over the windows
+    by the estimate and its one-sided 95 % error, or, where the estimate is more than chance, by
+    what that pace comes to in a minute.
+    """
+    mean = faster.window[0] - slower.window[0]
+    error = math.hypot(faster.window[1], slower.window[1])
+    later = faster.ahead[0] - slower.ahead[0]
+    sure = mean > error
+    return max(0.0, mean + error * ONE_SIDED / TWO_SIDED, later if sure else 0.0)
+
+
+def _known(change: tuple[float, float]) -> tuple[float, float]:
+    """The same; of one without an interval, which other tests showed to be steady, nothing."""
+    return change if math.isfinite(change[1]) else (0.0, 0.0)
 
 
 def _caches(both: Sequence[tuple[str, State]]) -> str:
@@ -172,7 +212,7 @@ def _change(size: float) -> str:
     if size > math.log(ABSURD):
         return "no upper limit is known of how far it may still change"
     times = f"{digits(float(f'{math.exp(size):.2g}'))} times"
-    by = f"{100 * math.expm1(size):.0f} %" if size < math.log(2) else times
+    by = f"{digits(float(f'{100 * math.expm1(size):.2g}'))} %" if size < math.log(2) else times
     return f"a change of up to {by} is not excluded"
 
 

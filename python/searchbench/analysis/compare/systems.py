@@ -37,8 +37,24 @@ def by_system(
     systems = list(dict.fromkeys(t.system for t in treatments))
     if len(systems) > FEW:
         return many(systems, found, metric)
-    sentences = (pair(*both, several, metric) for both, several in found.items())
-    return [sentence for sentence in sentences if sentence]
+    sentences = (
+        f"{said}{_only_leads(*both, several)}"
+        for both, several in found.items()
+        if (said := pair(*both, several, metric))
+    )
+    return [*sentences]
+
+
+def _only_leads(a: str, b: str, several: Sequence[Comparison]) -> str:
+    """That the winner of two systems only leads, a sentence after a space; empty: no doubt."""
+    resolved = [c for c in several if c.ratio and c.verdict in ("faster", "slower")]
+    won = {c.verdict for c in resolved}
+    if len(won) != 1:
+        return ""
+    winner, other = (b, a) if won == {"faster"} else (a, b)
+    seen = [c if winner == b else pairs.of(c.a, c) for c in resolved]
+    doubt = standing.doubts([(other, c) for c in seen])
+    return f" {winner} only leads: it was {doubt}." if doubt else ""
 
 
 def speeds(found: Found) -> dict[str, float]:

@@ -46,6 +46,7 @@ from searchbench.record.trial import Load
 
 WIDTH = 80
 MOST_QUESTIONS = 4
+NOT_SHOWN = "not shown to be better than"
 NAMED = 3  # rivals that a point names
 # Levels that say nothing without the name of their factor.
 _NEEDS_NAME = re.compile(r"true|false|[-+.\d]+")
@@ -336,6 +337,8 @@ def _peaks(
 ) -> list[str]:
     told = []
     for scale in (scale for scale in scales if scale.metric == metric):
+        if _asks(scale.factor):  # who chooses a level does not choose the question
+            continue
         levels = (
             str(v) if k == "system" else f"{_short_name(k)}={v}" for k, v in scale.held.items()
         )
@@ -344,7 +347,9 @@ def _peaks(
         name, best = _short_name(scale.factor), f"{scale.best:g}"
         if unclear:
             others = listed([f"{x:g}" for x in unclear])
-            said = f"Of the levels of {name}, {best} leads{held}, not told apart from {others}"
+            said = (
+                f"Of the levels of {name}, {best} leads{held}, not shown to be better than {others}"
+            )
         else:
             said = f"The best level of {name} is {best}{held}"
         levels_of = {t.treatment for t in treatments if scale.held.items() <= t.levels.items()}
@@ -396,11 +401,12 @@ def _questions(
 
 
 def _question(t: TreatmentResult) -> tuple[tuple[str, object], ...]:
-    return tuple(
-        (f, v)
-        for f, v in t.levels.items()
-        if f == "operation" or f.startswith(("queries.", "corpus."))
-    )
+    return tuple((f, v) for f, v in t.levels.items() if _asks(f))
+
+
+def _asks(factor: str) -> bool:
+    """Whether its levels are other questions, or other documents to ask about."""
+    return factor == "operation" or factor.startswith(("queries.", "corpus."))
 
 
 def _question_of(t: TreatmentResult) -> str:

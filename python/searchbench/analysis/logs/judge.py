@@ -10,7 +10,8 @@ import numpy as np
 
 from searchbench.analysis.logs.bands import Bands, bands
 from searchbench.analysis.logs.groups import Groups
-from searchbench.analysis.logs.model import Asked, LogJudgement, Moment, Row
+from searchbench.analysis.logs.minutes import Minutes
+from searchbench.analysis.logs.model import Asked, LogJudgement, Row
 from searchbench.analysis.logs.remarks import remarks
 from searchbench.analysis.logs.repeats import repeats
 from searchbench.analysis.logs.spread import Spread
@@ -19,7 +20,6 @@ from searchbench.logs.counts import Counts
 _MOST = 50  # rows of a kind
 _ASKED = 20  # queries of a list
 _WORST = 10  # minutes
-_OVER = 400  # rows of the time
 _WITHIN = (0.001, 0.01, 0.1, 0.5, 1.0, 10.0)
 _BY = ("server", "index", "class", "user")
 
@@ -37,9 +37,9 @@ def judge_log(
     servers = groups.rows_of("server")
     whole = groups.total(servers)
     times = groups.spread(servers)
-    minutes = _minutes(counts)
-    first, last = (minutes[0].at_s, minutes[-1].at_s + 60) if minutes else (None, None)
-    step = _step(minutes)
+    minutes = Minutes.of(counts)
+    first, last = minutes.span or (None, None)
+    step = minutes.step_s()
     found = bands(times)
     dropped = counts.tables["dropped"]
     queries = counts.numbers("queries", "n")
@@ -53,7 +53,7 @@ def judge_log(
         times.below_resolution(),
         {s: times.share_within(s) for s in _WITHIN} if whole["timed"] else {},
         whole["n"] / (last - first) if first is not None and last is not None else None,
-        max(m.n for m in minutes) / 60 if minutes else None,
+        minutes.busiest,
         {kind: groups.by(kind, whole, _MOST) for kind in _BY},
         groups.sizes(dict(sizes or {}), whole),
         groups.words(whole),
@@ -61,9 +61,9 @@ def judge_log(
         groups.total(groups.rows_of("other"))["n"],
         found,
         _in_bands(groups, found, times),
-        tuple(_stretched(minutes, step)),
+        minutes.over(step),
         step,
-        _worst(minutes),
+        minutes.worst(_WORST),
         _asked(counts, "n"),
         _asked(counts, "sum_ns"),
         _asked(counts, "zero"),
@@ -87,78 +87,6 @@ def _resolution(counts: Counts) -> int:
     n = counts.numbers("resolutions", "n").astype(np.int64)
     often = values[n * 100 >= n.sum()]
     return int(often.max()) if len(often) else 1
-
-
-def _minutes(counts: Counts) -> list[Moment]:
-    columns = {name: counts.numbers("minutes", name).astype(np.int64)
-               for name in ("minute", "n", "sum_ns", "max_ns", "zero", "errors")}  # fmt: skip
-    coarse = [
-        np.frombuffer(c, np.uint32) for c in counts.tables["minutes"].column("coarse").to_pylist()
-    ]
-    slowest = counts.texts("minutes", "slowest")
-    found = []
-    for i in range(len(slowest)):
-        n, timed = int(columns["n"][i]), int(coarse[i].sum())
-        found.append(
-            Moment(
-                int(columns["minute"][i]) * 60,
-                n,
-                int(columns["sum_ns"][i]) / timed / 1e9 if timed else None,
-                _p95(coarse[i]) if timed else None,
-                int(columns["max_ns"][i]) / 1e9 if timed else None,
-                slowest[i],
-                int(columns["zero"][i]),
-                int(columns["errors"][i]),
-            )
-        )
-    return found
-
-
-def _p95(coarse: np.ndarray[Any, np.dtype[np.uint32]]) -> float:
-    """Of half doublings from 1.024 µs on: the middle of that which has it (within 19 %)."""
-    at = int(np.searchsorted(np.cumsum(coarse), 0.95 * coarse.sum()))
-    return float(1.024e-6 * 2 ** ((at - 0.5) / 2)) if at else 1e-6
-
-
-def _step(minutes: list[Moment]) -> int:
-    """Seconds of a row of the time: a round stretch of which there are at most 400."""
-    if not minutes:
-        return 60
-    span = minutes[-1].at_s - minutes[0].at_s + 60
-    steps = (60, 300, 900, 3600, 14_400, 43_200, 86_400, 604_800)
-    return next((s for s in steps if span / s <= _OVER), span // _OVER + 60)
-
-
-def _stretched(minutes: list[Moment], step: int) -> list[Moment]:
-    """Minutes joined into stretches; p95 is that of the worst minute in each."""
-    found: dict[int, list[Moment]] = {}
-    for minute in minutes:
-        found.setdefault(minute.at_s // step * step, []).append(minute)
-    rows = []
-    for at, members in sorted(found.items()):
-        n = sum(m.n for m in members)
-        timed = [m for m in members if m.mean_s is not None]
-        worst = max(timed, key=lambda m: m.max_s or 0, default=members[0])
-        total = sum((m.mean_s or 0) * m.n for m in timed)
-        rows.append(
-            Moment(
-                at,
-                n,
-                total / max(1, sum(m.n for m in timed)) if timed else None,
-                max((m.p95_s or 0 for m in timed), default=None),
-                worst.max_s,
-                worst.slowest,
-                sum(m.zero for m in members),
-                sum(m.errors for m in members),
-            )
-        )
-    return rows
-
-
-def _worst(minutes: list[Moment]) -> tuple[Moment, ...]:
-    """The minutes in which most time was waited altogether."""
-    timed = [m for m in minutes if m.mean_s is not None]
-    return tuple(sorted(timed, key=lambda m: (-(m.mean_s or 0) * m.n, m.at_s))[:_WORST])
 
 
 def _asked(counts: Counts, by: str) -> tuple[Asked, ...]:

@@ -1,77 +1,123 @@
 """Where two methods are equally fast: the rows at which the ratio of their times is 1.
 
-The log of the ratio is paired by block at every number of rows that both were measured at. Its
-95 % band (t over blocks, with the scatter of all levels together, as few blocks say little each) is
-drawn in straight lines on log rows; the interval of a crossing is where that band holds 0. Nothing
-is said beyond the rows that were measured.
+The log of the ratio is paired by block at every number of rows that both were measured at. A number
+of rows has the noise of its own blocks and no other's: one that is noisier than the rest would
+else seem to cross. The band (t over blocks, 95 % for all levels of all pairs together) is drawn in
+straight lines on log rows; the interval of a crossing is where that band holds 0. It has an end
+only where the study resolves a difference: on one side the one method must have been found faster,
+on the other side the other. Methods that are not compared, as they return other rows, do not cross;
+nor does anything in a first look. Nothing is said beyond the rows that were measured.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
-from searchbench.analysis.judgement import Interval
-from searchbench.analysis.operations.model import Crossover, MethodCurve
+from searchbench.analysis.judgement import Comparison, Interval
+from searchbench.analysis.operations.model import Crossover, MethodCurve, OperationResult
 from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL
 
-METHOD = "t over blocks, band held against 1"
+METHOD = "t over the blocks of each level, all levels together, band held against 1"
+
+Verdicts = Mapping[tuple[str, str], Comparison]
 
 
-def crossovers(curves: Sequence[MethodCurve]) -> tuple[Crossover, ...]:
-    """Every crossing of every two methods of the same crossing of levels."""
-    found: list[Crossover] = []
-    for i, a in enumerate(curves):
-        for b in curves[i + 1 :]:
-            if a.held == b.held and a.method != b.method:
-                found += _of_two(a, b)
-    return tuple(found)
+def judged(
+    operations: Sequence[OperationResult],
+    compared: Sequence[Comparison],
+    metric: str,
+    *,
+    first_look: bool,
+) -> tuple[OperationResult, ...]:
+    """The operations with what crosses by the verdicts of the study; nothing in a first look."""
+    of = {(c.a, c.b): c for c in compared if c.metric == metric}
+    return tuple(
+        replace(each, crossovers=() if first_look else crossovers(each.methods, of))
+        for each in operations
+    )
 
 
-def _of_two(a: MethodCurve, b: MethodCurve) -> list[Crossover]:
-    levels, means, spread, counts = [], [], [], []
+def crossovers(
+    curves: Sequence[MethodCurve], verdicts: Verdicts | None = None
+) -> tuple[Crossover, ...]:
+    """Every crossing of every two methods of the same crossing of levels.
+
+    ``verdicts``: the comparisons of the study, by their treatments; None: there are none to heed.
+    """
+    pairs = [
+        (a, b)
+        for i, a in enumerate(curves)
+        for b in curves[i + 1 :]
+        if a.held == b.held and a.method != b.method
+    ]
+    tests = sum(len({p.rows for p in a.points} & {p.rows for p in b.points}) for a, b in pairs)
+    return tuple(found for a, b in pairs for found in _of_two(a, b, tests, verdicts))
+
+
+def _of_two(
+    a: MethodCurve, b: MethodCurve, tests: int, verdicts: Verdicts | None
+) -> list[Crossover]:
+    levels, means, half, sure = [], [], [], []
     other = {p.rows: p for p in b.points}
     for p in a.points:
         q = other.get(p.rows)
         blocks = sorted(set(p.by_block) & set(q.by_block)) if q is not None else []
         if q is None or not blocks:
             continue
+        resolved = True
+        if verdicts is not None:
+            pair = (p.treatment, q.treatment)
+            found = verdicts.get(pair) or verdicts.get(pair[::-1])
+            # The times are of all queries, so all of them must have been answered alike.
+            if found is None or found.verdict == "not comparable" or found.queries_left_out:
+                continue
+            resolved = found.verdict in ("faster", "slower")
         logs = np.array([math.log(p.by_block[k] / q.by_block[k]) for k in blocks])
         levels.append(math.log(p.rows))
         means.append(float(logs.mean()))
-        spread.append(float(((logs - logs.mean()) ** 2).sum()))
-        counts.append(len(blocks))
+        n = len(blocks)
+        wide = math.inf
+        if n > 1:
+            one_sided = 1 - (1 - LEVEL) / (2 * tests)
+            wide = student(one_sided, n - 1) * float(logs.std(ddof=1)) / math.sqrt(n)
+        half.append(wide)
+        sure.append(resolved)
     if len(levels) < 2:
         return []
-    df = sum(counts) - len(counts)
-    half = [math.inf] * len(levels)
-    if df > 0:
-        sd = math.sqrt(sum(spread) / df)
-        half = [student(0.5 + LEVEL / 2, df) * sd / math.sqrt(n) for n in counts]
-    found = []
+    crossing = []
     for i, (left, right) in enumerate(pairwise(means)):
         if left == 0 or left * right >= 0:
             continue
         at = levels[i] + (levels[i + 1] - levels[i]) * left / (left - right)
         below, above = (b.method, a.method) if left > 0 else (a.method, b.method)
-        interval, why = _interval(levels, means, half, i, at)
-        found.append(Crossover(below, above, a.held, math.exp(at), interval, why))
-    return found
+        interval, why = _interval(levels, means, half, sure, i, at)
+        crossing.append(Crossover(below, above, a.held, math.exp(at), interval, why))
+    return crossing
 
 
 def _interval(
-    levels: Sequence[float], means: Sequence[float], half: Sequence[float], i: int, at: float
+    levels: Sequence[float],
+    means: Sequence[float],
+    half: Sequence[float],
+    sure: Sequence[bool],
+    i: int,
+    at: float,
 ) -> tuple[Interval | None, str]:
     """The rows around ``at`` (on logs) at which the band holds 0; or why they have no end."""
-    if not math.isfinite(half[i]):
+    if not any(map(math.isfinite, half)):
         return None, "each was measured in one block, which says nothing about the scatter"
     sign = 1.0 if means[i] > 0 else -1.0
-    low = _end(levels, [sign * m - h for m, h in zip(means, half, strict=True)], i, at, -1)
-    high = _end(levels, [-sign * m - h for m, h in zip(means, half, strict=True)], i + 1, at, 1)
+    below, above = (
+        [turn * m - h if s else -math.inf for m, h, s in zip(means, half, sure, strict=True)]
+        for turn in (sign, -sign)
+    )
+    low, high = _end(levels, below, i, at, -1), _end(levels, above, i + 1, at, 1)
     if low is None or high is None:
         side = "below" if low is None else "above"
         return None, f"the difference {side} it is within the noise"

@@ -10,7 +10,6 @@ import numpy as np
 
 from searchbench.analysis.judgement import Estimate, Interval, TreatmentResult
 from searchbench.analysis.operations import rows as of_rows
-from searchbench.analysis.operations.crossing import crossovers
 from searchbench.analysis.operations.model import MethodCurve, OperationResult, Point, Slope
 from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL, geometric_estimate
@@ -25,7 +24,10 @@ LEAST_NOISE = 1e-3  # relative; a time is not known better than that
 def results(
     record: Record, treatments: Sequence[TreatmentResult], trials: Mapping[str, Sequence[Trial]]
 ) -> tuple[OperationResult, ...]:
-    """One for each operation of the study, in its order; nothing where there is none."""
+    """One for each operation of the study, in its order; nothing where there is none.
+
+    What crosses follows from the comparisons: ``crossing.judged``.
+    """
     planned = {t.id: t for t in record.plan.treatments}
     names = dict.fromkeys(t.operation["name"] for t in planned.values() if t.operation)
     found = []
@@ -50,7 +52,6 @@ def results(
                 name=name,
                 answer=str(planned[own[0].treatment].operation.get("answer", "set")),
                 methods=tuple(curves),
-                crossovers=crossovers(curves),
                 differing=tuple(d for each in returned.values() for d in of_rows.differing(each)),
                 compared=compared,
                 by_rows=bool(planned[own[0].treatment].operation.get("key", True)),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.judgement import Curve, Estimate, Finding, TreatmentResult
 from searchbench.analysis.roles.accepted import written
 from searchbench.analysis.roles.model import Durable, Event, FaultResult
-from searchbench.analysis.roles.truth import reckoned
+from searchbench.analysis.roles.truth import reckoned, updates_reckoned
 from searchbench.analysis.trial import recovery
 from searchbench.analysis.trial.measured import NEVER, Trace, read_trace
 from searchbench.analysis.words import digits, percent, plural
@@ -303,6 +303,8 @@ def _durable(record: Record, trials: Sequence[Trial]) -> Durable | None:
         known = [drawn for drawn in applied.drawn if not drawn.error]
         sums["asked"] += len(known)
         sums["missing"] += sum(not drawn.found for drawn in known)
+        if applied.updated is not None:
+            sums["lost"] += max(0, updates_reckoned(made)[0] - applied.updated)
         if applied.before is None or applied.after is None:
             continue
         reckon = reckoned(applied.before, made)

@@ -119,7 +119,9 @@ def held(
     known = [
         row
         for row in replies
-        if row["error"] is None and row["total"] is not None and row["total_exact"]
+        if row["error"] is None
+        and row["total"] is not None
+        and row["total_exact"]
         and not row.get("outcome")  # answered in part: which is said of it already
     ]
     ends = _ends(known, rule)

@@ -56,6 +56,23 @@ class OverTime:
 
 
 @dataclass(frozen=True, slots=True)
+class Proof:
+    """How it was seen that what was acknowledged was there: of inserts or of updates.
+
+    ``acknowledged``: documents, over all valid trials; ``counted``: all of them were counted, in
+    every trial. Else ``asked`` of them were asked for and found, and ``may_miss`` is the largest
+    share of lost ones that such a sample misses in one of 20 studies; ``why`` none was counted.
+    """
+
+    kind: str
+    acknowledged: int
+    counted: bool
+    asked: int
+    may_miss: float
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RoleResult:
     """One role of one treatment, over its valid trials that are no controls.
 
@@ -63,7 +80,8 @@ class RoleResult:
     ``service_p99``, ``response_p99`` (of requests, in seconds), ``behind_s`` (how late the last
     request of the window was begun), ``ended`` (requests answered well); of a publisher or a job
     ``times``, ``took_p50``, ``took_max``. ``how``: what publishes, ``unasked``: what
-    happens where nobody does. ``kept_back``: documents that were kept for it.
+    happens where nobody does. ``kept_back``: documents that were kept for it. ``proofs``: how
+    what a writer wrote was checked.
     """
 
     role: str
@@ -78,6 +96,7 @@ class RoleResult:
     unasked: str = ""
     kept_back: int = 0
     visible: Visible | None = None
+    proofs: tuple[Proof, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from searchbench.analysis.judgement import Curve, Estimate, TreatmentResult
 from searchbench.analysis.roles import faults
-from searchbench.analysis.roles.accepted import of_times, of_writer, spans_of, written
+from searchbench.analysis.roles.accepted import Written, of_times, of_writer, spans_of, written
 from searchbench.analysis.roles.meanwhile import hold, rule_of
 from searchbench.analysis.roles.model import (
     AnswersHeld,
@@ -21,6 +21,7 @@ from searchbench.analysis.roles.model import (
     RolesJudged,
     Visible,
 )
+from searchbench.analysis.roles.truth import proofs
 from searchbench.analysis.roles.visible import Seen, seen, visible
 from searchbench.analysis.stats.intervals import geometric_estimate, paired_ratio
 from searchbench.analysis.trial.measured import NEVER, Trace, read_trace
@@ -88,6 +89,7 @@ def _role(
     rows: list[dict[str, float]] = []
     markers: list[list[Seen]] = []
     asks: list[tuple[float, float]] = []
+    wrote: list[tuple[RoleRun, Written]] = []
     first: RoleRun | None = None
     for trial in valid:
         run = next((r for r in trial.beside if r.name == name), None)
@@ -100,6 +102,7 @@ def _role(
             rows.append(of_times(record, trial, run))
             continue
         made = written(record, trial, run)
+        wrote.append((run, made))
         rows.append(of_writer(made, (trial.window.start, trial.window.end), run))
         watcher = next((r for r in trial.beside if r.name == name + WATCHER), None)
         if watcher is not None and watcher.drive is not None:
@@ -119,6 +122,7 @@ def _role(
         unasked=publishing.unasked if publishing else "",
         kept_back=first.kept_back if first else 0,
         visible=_visible(markers, asks),
+        proofs=proofs(wrote),
     )
 
 

@@ -2,13 +2,15 @@
 
 Once all is over and published, the engine's own count must be that of before plus the inserts and
 less the deletes that it acknowledged; where nobody knows whether a request was taken, either will
-do. Documents that were drawn are found by the word that each alone has. (Whether every answer in
+do. Updates do not change that count: as many documents as were updated must have the word that each
+update writes. Documents that were drawn are found by the word that each alone has; where nothing is
+counted, that sample is all there is, and what it may have missed is said. (Whether every answer in
 between was one of its time: ``meanwhile``.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +18,10 @@ import numpy as np
 from searchbench.analysis.judgement import Finding
 from searchbench.analysis.roles import meanwhile
 from searchbench.analysis.roles.accepted import Written, written
-from searchbench.analysis.roles.model import Row
+from searchbench.analysis.roles.model import Proof, Row
 from searchbench.analysis.roles.visible import seen
+from searchbench.analysis.stats.distributions import beta
+from searchbench.analysis.stats.intervals import LEVEL
 from searchbench.analysis.words import percent
 from searchbench.record import Record, Trial
 from searchbench.record.roles import Drawn, RoleRun
@@ -62,6 +66,7 @@ def _rows(record: Record, trial: Trial) -> Iterator[Row]:
             yield from _refused(run, made)
             yield from _ran_out(trial, run, made)
             yield from _counted(run, made)
+            yield from _updates_counted(run, made)
             yield from _asked_for(run)
             yield from meanwhile.findings(record, trial, made)
             for watcher in watchers:
@@ -194,6 +199,89 @@ def _counted(run: RoleRun, made: Written) -> Iterator[Row]:
     else:
         said = f"{applied.after - high:,} documents are too many: the engine acknowledged changes"
         yield "writes not applied", "invalid", counted, f"{said} that it did not make.", remedy
+
+
+def updates_reckoned(made: Written) -> tuple[int, int]:
+    """How many documents must have the word of all updates: at least and at most."""
+    own = made.kind == "update"
+    low = int(made.taken[own].sum())
+    return low, low + int(made.documents[own & made.doubt].sum())
+
+
+def _updates_counted(run: RoleRun, made: Written) -> Iterator[Row]:
+    """Do as many documents have the word of all updates as updates were acknowledged?"""
+    applied = run.applied
+    low, high = updates_reckoned(made)
+    if applied is None or not low:
+        return
+    if applied.updated is None:
+        (proof,) = (p for p in proofs([(run, made)]) if p.kind == "update")
+        yield (
+            "updates not counted", "note", run.name, f"{said_of(proof)[0].upper()}"
+            f"{said_of(proof)[1:]}", "",
+        )  # fmt: skip
+        return
+    if low <= applied.updated <= high:
+        return
+    doubt = f", give or take {high - low:,} that nobody knows of" if high > low else ""
+    counted = (f"{low:,} updates were acknowledged{doubt}, and {applied.updated:,} documents have "
+               "the word that each of them writes")  # fmt: skip
+    if applied.updated < low:
+        yield (
+            "writes lost", "invalid", counted,
+            f"{low - applied.updated:,} updates are missing: the engine acknowledged writes that "
+            "it does not have.",
+            "Look at what the engine promises with an acknowledgement, and at its durability "
+            "levers.",
+        )  # fmt: skip
+    else:
+        yield (
+            "a wrong row", "invalid", counted,
+            f"{applied.updated - high:,} documents too many: what was written once is there twice.",
+            "Look at how the engine finds the document that a change is for.",
+        )  # fmt: skip
+
+
+def proofs(runs: Sequence[tuple[RoleRun, Written]]) -> tuple[Proof, ...]:
+    """How inserts and updates of one writer were checked, over its trials."""
+    found = []
+    for kind in ("insert", "update"):
+        acknowledged = asked = 0
+        counted, why = True, ""
+        for run, made in runs:
+            taken = int(made.taken[made.kind == kind].sum())
+            if not taken:
+                continue
+            acknowledged += taken
+            applied = run.applied
+            drawn = applied.drawn if applied is not None else []
+            asked += sum(d.kind == kind and not d.error for d in drawn)
+            if kind == "insert":
+                own = applied is not None and None not in (applied.before, applied.after)
+                own_why = "the engine does not say how many documents it has"
+            else:
+                own = applied is not None and applied.updated is not None
+                own_why = (applied.uncounted if applied is not None else "") or (
+                    "this record does not have how many documents were updated"
+                )
+            if not own:
+                counted, why = False, own_why
+        if acknowledged:
+            miss = beta(LEVEL, 1, asked) if asked else 1.0
+            found.append(Proof(kind, acknowledged, counted, asked, miss, why))
+    return tuple(found)
+
+
+def said_of(proof: Proof) -> str:
+    """What a sample that was asked for leaves open, in a sentence."""
+    if not proof.asked:
+        return (f"none of the {proof.acknowledged:,} {proof.kind}s was counted or asked for "
+                f"({proof.why}): how many of them were lost is not known.")  # fmt: skip
+    return (
+        f"{proof.kind}s were not counted ({proof.why}): of {proof.acknowledged:,} that were "
+        f"acknowledged, {proof.asked:,} were asked for. If up to {percent(proof.may_miss)} of all "
+        "had been lost, such a sample could have missed it (exact binomial bound, 95 %)."
+    )
 
 
 def _asked_for(run: RoleRun) -> Iterator[Row]:

@@ -38,6 +38,11 @@ def beta(p: float, a: float, b: float) -> float:
     return float(special.betaincinv(a, b, p))
 
 
+def f_quantile(p: float, df: float, beside: float) -> float:
+    """The quantile at ``p`` of F with ``df`` and ``beside`` degrees of freedom."""
+    return float(special.fdtri(df, beside, p))
+
+
 def chi_square(p: float, df: float) -> float:
     """The quantile at ``p`` of chi-square with ``df`` degrees of freedom."""
     return float(special.chdtri(df, 1 - p))

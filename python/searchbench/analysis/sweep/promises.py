@@ -22,7 +22,14 @@ from scipy import stats
 
 from searchbench.analysis.capacity import stalls
 from searchbench.analysis.capacity.promise import Judged, Kept, judge, others_at_most
-from searchbench.analysis.judgement import Estimate, Interval, Promised, PromiseVerdict, Step
+from searchbench.analysis.judgement import (
+    Estimate,
+    Interval,
+    Promised,
+    PromiseVerdict,
+    Steadiness,
+    Step,
+)
 from searchbench.analysis.live import SAMPLE, Fresh
 from searchbench.analysis.stats import within
 from searchbench.analysis.sweep import points as at
@@ -35,6 +42,8 @@ from searchbench.workload.load_table import Condition, parse_promise, quoted
 
 SURE = 1e-4  # of a look while the drive runs: the chance that a promise just kept is called broken
 _FIRST_NS, _LOOKS = 1_000_000_000, 1.1  # then whenever the window has grown by a tenth
+# Where the times changed, and 1 where longer ones are of a system that becomes slower.
+_WHERE = {"window": 1, "last fifth": 1, "first fifth": -1}
 Others = tuple[int, int]
 _UNITS = {"closed": "clients", "open": "requests per second", "replay": "times the log's speed"}
 
@@ -54,6 +63,28 @@ def of_step(
     than may be.
     """
     return tuple(_promised(text, trial, trace, void, others, sizes) for text in texts)
+
+
+def of_state(found: Sequence[Promised], tested: Steadiness) -> tuple[Promised, ...]:
+    """The same, where the state of the system at another time might say otherwise: of one that
+    became faster within the window what is broken, of one that became slower what is kept.
+    """
+    spans = [(e.interval, sign) for name, sign in _WHERE.items()
+             if (e := tested.changes.get(name)) is not None and e.interval is not None]  # fmt: skip
+    faster, slower = (
+        any((s.high < 0 if sign == way else s.low > 0) for s, sign in spans) for way in (1, -1)
+    )
+    if tested.answer != "not steady" or faster == slower:
+        return tuple(found)
+    doubted, became = ("broken", "faster") if faster else ("kept", "slower")
+    why = (
+        f"the system became {became} within the window, so this is not what it does in the long "
+        "run: " + ("warm it up longer" if faster else "look for what makes it slower")
+    )
+    return tuple(
+        replace(p, verdict="cannot tell", why=f"{why} ({p.why})") if p.verdict == doubted else p
+        for p in found
+    )
 
 
 def _promised(

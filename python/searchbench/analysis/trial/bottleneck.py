@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from searchbench.analysis.judgement import Bottleneck, TrialResult
+from searchbench.analysis.trial import elsewhere
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.words import percent
 from searchbench.record import Trial
@@ -125,6 +126,9 @@ def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) ->
     for kind in findings:
         if kind in _GENERATOR and (limited is None or kind == "client saturated"):
             yield Seen("client", kind)
+    if trial.elsewhere:
+        yield from _of_hosts(trial, seconds)
+        return
     server, cores = trial.server, len(trial.service.cpus) or trial.host_window.cores or 0
     if server.cpu_s is None or not cores:
         yield Seen("unknown", "the server's processes are not seen from here")
@@ -154,6 +158,25 @@ def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) ->
     if why := _used_by_others(trial, seconds, IDLE if waiting else BUSY, sure=waiting):
         yield Seen("unknown", f"{said}; {why}")
     yield Seen("waits" if waiting else "none", f"{said}{aside}")
+
+
+def _of_hosts(trial: Trial, seconds: float) -> Iterator[Seen]:
+    """Of a system on several machines: one whose cores it used up, if there is one; else unknown.
+
+    Of the hosts no single thread and no disk is known, so that nothing else can be excluded.
+    """
+    for one in trial.elsewhere:
+        share = elsewhere.used_share(one)
+        if share is not None and share >= BUSY:
+            yield Seen("processor", f"on host {one.host} {percent(share)} of {one.cores} cores")
+    own, cores = trial.server.cpu_s, len(trial.service.cpus)
+    here = "" if own is None or not cores else (
+        f"here {percent(own / seconds / cores)} of {cores} {'core' if cores == 1 else 'cores'}, "
+    )  # fmt: skip
+    if own is not None and cores and own / seconds / cores >= BUSY:
+        yield Seen("processor", f"{here}{elsewhere.said(trial.elsewhere)}")
+    yield Seen("unknown", f"the system used {here}{elsewhere.said(trial.elsewhere)}; threads and "
+               "disks of hosts that are reached by ssh are not watched")  # fmt: skip
 
 
 def _used_by_others(trial: Trial, seconds: float, most: float, *, sure: bool) -> str:

@@ -44,6 +44,23 @@ def findings(trial: Trial) -> Iterator[Finding]:
         if note.meaning:
             severity = cast("Severity", note.severity or "warning")
             yield Finding(note.kind, severity, trial.trial, note.number, note.meaning, note.remedy)
+    yield from disturbed(trial)
+
+
+def added(found: Sequence[Finding], trial: Trial) -> tuple[Finding, ...]:
+    """The findings of a driven trial, with those of its jobs: each kind once, the graver."""
+    of_jobs = {f.kind: f for f in disturbed(trial)}
+    kept = []
+    for f in found:
+        other = of_jobs.get(f.kind)
+        if other is None or _GRAVITY.index(f.severity) <= _GRAVITY.index(other.severity):
+            of_jobs.pop(f.kind, None)
+            kept.append(f)
+    return (*kept, *of_jobs.values())
+
+
+def disturbed(trial: Trial) -> Iterator[Finding]:
+    """What disturbed a job, each kind once: where it did so most."""
     worst: dict[str, Finding] = {}
     for job in trial.jobs:
         # As if it had been the drive: the same cores, the same counters.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from searchbench.analysis.trial import placed
+from searchbench.analysis.trial import elsewhere, placed
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.rows import Row, Severity
 from searchbench.analysis.words import percent, plural
@@ -64,14 +64,14 @@ class Side:
 
 def disturbances(trial: Trial, trace: Trace) -> Iterator[Row]:
     """What disturbed the server or the generator in the window, and what cannot be known of it."""
-    for check in (_client, _foreign, _steal, _stalls, _disk, _faults, _clock):
+    for check in (_client, _foreign, _on_hosts, _steal, _stalls, _disk, _faults, _clock):
         for row in check(trial, trace):
             yield placed.explained(trial, row)
 
 
 def foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
     """What others and other machines took of the cores in the window of the trace."""
-    for check in (_foreign, _steal):
+    for check in (_foreign, _on_hosts, _steal):
         yield from check(trial, trace)
 
 
@@ -89,7 +89,10 @@ def _sides(trial: Trial, window_s: float) -> list[Side]:
     host, by_core = trial.host_window, trial.host_window.by_core
     server, client = set(trial.service.cpus), set(_client_cpus(trial))
     server_s, client_s = trial.server.cpu_s, host.client_cpu_s
-    apart = bool(server and client) and not server & client
+    # Hosts that ssh reaches on this very machine have all of its cores.
+    near = [one.cpu_s for one in trial.elsewhere if one.this_machine]
+    server_s = None if server_s is None or None in near else server_s + sum(s or 0.0 for s in near)
+    apart = bool(server and client) and not server & client and not near
     if apart and by_core:
         named = (("the server's", server, server_s), ("the generator's", client, client_s))
         return [
@@ -180,6 +183,44 @@ def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
             "whether there were others is unknown.",
             "Keep other traffic off this machine's network and disks.",
         )
+
+
+def _on_hosts(trial: Trial, trace: Trace) -> Iterator[Row]:
+    """What others took on hosts that are other machines, of which less is known than of this."""
+    remedy = "Stop what else runs on that machine; then measure again."
+    for one in trial.elsewhere:
+        core_s = one.seconds * one.cores
+        if one.this_machine or core_s <= 0:
+            continue
+        others, stolen = elsewhere.others_s(one, trial), one.steal_s
+        if others is None or stolen is None:
+            yield (
+                "host not watched",
+                "note",
+                one.host,
+                "What the system used there, and whether others took CPU time, is not known: the "
+                "counters of that machine did not come in time.",
+                "Use a quieter network, and look at that machine while it is measured.",
+            )
+            continue
+        if others > TICKS_S and others >= FOREIGN_WARNING * core_s:
+            yield (
+                "foreign CPU on a host",
+                "warning",
+                f"{percent(others / core_s)} of {one.cores} cores of {one.host}, {others:.2f} CPU "
+                "seconds",
+                "Other processes ran on that machine in the window, so these times may not be the "
+                "system's alone.",
+                remedy,
+            )
+        if stolen > TICKS_S and stolen >= STEAL_WARNING * core_s:
+            yield (
+                "steal on a host",
+                "warning",
+                f"{percent(stolen / core_s)} of {one.cores} cores of {one.host}",
+                "That host is a virtual machine, and its hypervisor gave its time to others.",
+                "Use a machine of your own, or one whose cores are not shared.",
+            )
 
 
 def _busiest(others: Mapping[str, float]) -> str:

@@ -22,13 +22,14 @@ from searchbench.analysis.judgement import (
 )
 from searchbench.analysis.roles import faults, truth
 from searchbench.analysis.stats.intervals import mean_interval
-from searchbench.analysis.sweep import steps
+from searchbench.analysis.sweep import promises, steps
 from searchbench.analysis.trial import (
     alone,
     bottleneck,
     by_class,
     cache,
     coverage,
+    elsewhere,
     firsts,
     jobs,
     latency,
@@ -43,6 +44,7 @@ from searchbench.analysis.trial import (
     validity,
     warmup,
 )
+from searchbench.analysis.trial.elsewhere import whole
 from searchbench.analysis.trial.measured import (
     Measured,
     Samples,
@@ -131,7 +133,7 @@ def judge_trial(
         truth.findings(record, trial), faults.findings(record, trial),
     )  # fmt: skip
     audit = validity.audit(trial, undisturbed, warm, planned, trace)
-    findings = _audited(audit, [*chain(*more)])
+    findings = jobs.added(_audited(audit, [*chain(*more)]), trial)
     counts = validity.outcomes(trial, trace)
     measured = measured_of(trace)
     rate, step, tested = throughput.throughput(trace), None, warm.steadiness
@@ -151,14 +153,15 @@ def judge_trial(
             if not {f.kind for f in findings} & {*steps.OF_WARM_UP}:
                 late = remedies.fitted(unsteady.overloaded(trial, trace, tested), judging)
                 findings = validity.gravest_first((*findings, *late))
-        step = replace(step, steadiness=tested.answer, findings=findings)
+        kept = promises.of_state(step.promises, tested)
+        step = replace(step, steadiness=tested.answer, findings=findings, promises=kept)
     held_back = bottleneck.of_trial(trial, trace, [f.kind for f in findings])
     seen_by_class, classes = by_class.of_window(trace), trace.classes
     del trace, before, undisturbed, within  # they are large
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
     figures = _figures(trial, measured, counts, service, response, rate) | of_warmup
-    figures |= alone.figures(trial)
+    figures |= alone.figures(trial) | elsewhere.figures(trial) | jobs.figures(trial)
     if looked:
         figures[replies.OTHERWISE] = Estimate(differ / looked, "share", looked)
     if first_asks is not None:
@@ -195,7 +198,8 @@ def _of_first_asks(
     audit = validity.audit_first_asks(trial, trace, whole)
     more = (*firsts.findings(trial), *replies.findings(record, trial, trace),
             *_answers_under_load(trial, differ, unread, looked))  # fmt: skip
-    findings = validity.gravest_first(remedies.fitted((*audit, *more), record.plan.judging))
+    found = jobs.added((*audit, *more), trial)
+    findings = validity.gravest_first(remedies.fitted(found, record.plan.judging))
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
     figures = _figures(trial, measured, counts, service, response, throughput.throughput(trace))
@@ -206,7 +210,7 @@ def _of_first_asks(
         blank,
         status="invalid" if bad else "valid",
         reason="; ".join(f"{f.kind}: {f.number}" for f in bad),
-        figures=figures | firsts.figures(whole, trial.asked),
+        figures=figures | firsts.figures(whole, trial.asked) | jobs.figures(trial),
         outcomes=counts,
         findings=findings,
         cold=firsts.state(trial),
@@ -325,12 +329,13 @@ def resources(trials: Sequence[Trial], result: TreatmentResult) -> dict[str, Est
     valid = {t.trial for t in result.trials if t.counts}
     values: dict[str, list[float]] = {}
     for trial in (trial for trial in trials if trial.trial in valid):
+        server = whole(trial)
         row: dict[str, float | None] = {
-            "peak_rss_bytes": trial.server.peak_rss_bytes,
-            "read_bytes": trial.server.read_bytes,
-            "write_bytes": trial.server.write_bytes,
-            "jvm_compilers_s": trial.server.jvm_compilers_s,
-            "jvm_collectors_s": trial.server.jvm_collectors_s,
+            "peak_rss_bytes": server.peak_rss_bytes,
+            "read_bytes": server.read_bytes,
+            "write_bytes": server.write_bytes,
+            "jvm_compilers_s": server.jvm_compilers_s,
+            "jvm_collectors_s": server.jvm_collectors_s,
         }
         if (ingest := trial.ingest) is not None:
             row["index_bytes"] = ingest.index_bytes
@@ -381,7 +386,7 @@ def _figures(
     if answered := int(measured.query.size):
         distinct = np.count_nonzero(np.bincount(measured.query))
         found["requests_per_query"] = Estimate(answered / distinct, "requests", answered)
-        if (cpu_s := trial.server.cpu_s) is not None:
+        if (cpu_s := whole(trial).cpu_s) is not None:
             found["cpu_s_per_query"] = Estimate(cpu_s / answered, "s", answered)
     return {name: estimate for name, estimate in found.items() if estimate is not None}
 

@@ -83,7 +83,8 @@ def activity(trial: Trial, probe: pa.Table, points: int = 60) -> tuple[Curve, ..
     lines: dict[str, list[tuple[float, float]]] = {SERVER: [], DISK: [], PRESSED: []}
     for one in found:
         at = (one.start_s + one.end_s) / 2
-        if one.server_cores is not None and cores:
+        # Of hosts that are other machines, none of these cores is theirs.
+        if one.server_cores is not None and cores and not trial.elsewhere:
             lines[SERVER].append((at, min(1.0, one.server_cores / cores)))
         lines[DISK].append((at, max((d.busy for d in one.devices), default=0.0)))
         if one.stalled_io is not None:

@@ -34,14 +34,17 @@ def gaps(trace: Trace) -> tuple[Ints, Ints]:
     """Begin and end, in ns, of each time without a reply while requests wait; in their order.
 
     One for each reply: it begins with the reply before, or when the oldest request was sent that
-    waits still; the first when the first request was sent, be that one ever answered or not.
+    waits still; the first when a reply to the first request was to be expected (as long after it as
+    half of the replies take), be that one ever answered or not.
     """
     replied = np.flatnonzero((trace.done >= 0) & (trace.sent >= 0))
     order = replied[np.argsort(trace.done[replied], kind="stable")]
     end, sent = trace.done[order], trace.sent[order]
     since = np.minimum.accumulate(sent[::-1])[::-1]
     if end.size:
-        since[0] = trace.sent[trace.sent >= 0].min()
+        # The first reply comes as late as any: that is no silence.
+        usual = int(np.median(end - sent))
+        since[0] = min(int(trace.sent[trace.sent >= 0].min()) + usual, int(end[0]))
     return np.maximum(since, np.concatenate([since[:1], end[:-1]])), end
 
 

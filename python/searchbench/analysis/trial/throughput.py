@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Estimate, Interval
 from searchbench.analysis.stats import within
+from searchbench.analysis.trial.elsewhere import whole
 from searchbench.analysis.trial.measured import Trace
 from searchbench.record import Trial
 from searchbench.record.trial import Load
@@ -24,6 +25,8 @@ SLICES = 200  # of the window, to see how the queue sways
 BATCHES = 20  # slices of the window, to see a trend
 FOR_A_TREND = 10 * BATCHES  # requests; with fewer a trend is unknown
 LITTLE_TOLERANCE = 0.02  # of the clients' time, which may be unaccounted for
+FIRST = 50  # requests of a drive, of which it is taken how long a reply takes without a queue
+FILLS = 3.0  # times that, after which as many are in flight as ever will be
 KEEPS_UP = 0.99  # of what was offered; below, a system does not keep up
 FAILED = 1 - KEEPS_UP  # of the requests; above, it does not either, however soon it says so
 
@@ -91,7 +94,31 @@ def achieved(trace: Trace) -> Achieved | None:
     if not n:
         return None
     grew = (due - came).astype(np.float64)
-    return Achieved(float(came.sum()) / n, float(well.sum()) / n, n, grew)
+    share, well_share = float(came.sum()) / n, float(well.sum()) / n
+    if share < 1 and (filled := min(_filled(trace) / n, 1 - share)) > 0:
+        well_share += filled * well_share / share if share else 0.0
+        share += filled
+    return Achieved(share, well_share, n, grew)
+
+
+def _filled(trace: Trace) -> float:
+    """By how many requests in flight the window begins with fewer than it must have later, because
+    none was when the drive began; 0 where the warm-up was long enough for them.
+
+    By the first requests, which nobody stood before: as many as are due within a reply's time are
+    in flight, and that is no queue that grows (Little's law).
+    """
+    start, end = trace.window
+    first = np.argsort(trace.due, kind="stable")[:FIRST]
+    replied = trace.done[first] >= 0
+    if not np.count_nonzero(replied) * 2 > first.size:
+        return 0.0
+    took = (trace.done - trace.due)[first][replied]
+    if start - trace.due[first[0]] >= FILLS * float(np.median(took)):
+        return 0.0
+    per_ns = np.count_nonzero((trace.due >= start) & (trace.due < end)) / (end - start)
+    begun = (trace.due < start) & ((trace.done >= start) | (trace.done < 0))
+    return max(0.0, per_ns * float(took.mean()) - np.count_nonzero(begun))
 
 
 def unsent(trial: Trial, trace: Trace) -> int:
@@ -196,8 +223,8 @@ def slope(due_ns: Any, values_ns: Any, window: tuple[int, int]) -> float | None:
 
 
 def utilisation(trial: Trial, window_s: float) -> Estimate | None:
-    """Cores that the server kept busy over the window (1.0: one whole core)."""
-    cpu_s = trial.server.cpu_s
+    """Cores that the system kept busy over the window, on all machines (1.0: one whole core)."""
+    cpu_s = whole(trial).cpu_s
     if cpu_s is None or window_s <= 0:
         return None
     return Estimate(cpu_s / window_s, "cores", 1)

@@ -64,6 +64,7 @@ def service(params: Parameters, ready: Request) -> Service:
         wire="http",
         ready=ready,
         needs={"groonga": _GET},
+        says=("groonga", "--version"),
         first=_MAKE,
     )
     if params["server"] == "groonga":

@@ -111,7 +111,7 @@ def companions(params: Parameters) -> tuple[Companion, ...]:
     found = [
         Companion(
             _agent(each), _command(_agent(each)), agent=True, holds=len(each),
-            asked=_alone(each) if asked else "",
+            asked=_alone(each) if asked else "", files=tuple(f"{part(n)}.*" for n in each),
         )
         for each in agents
     ]  # fmt: skip

@@ -119,6 +119,7 @@ class Sphinx(Engine):
             files=conf.files(schema, params, self.listen),
             companions=conf.companions(params),
             needs={"searchd": get, "indexer": get},
+            says=("searchd", "--help"),
         )
 
     def offline(self, schema: Schema, params: Parameters) -> Offline | None:

@@ -159,9 +159,11 @@ def count(run: Run) -> None:
     writer, before = _writer(beside), run.about.facts.documents
     facts = running.engine.facts(running.ask(running.engine.facts_request()))
     gone, looked = _still_there(run, beside, replies)
+    updated, uncounted = _updated(session, beside)
     writer.applied = msgspec.structs.replace(
         writer.applied or Applied(), before=before, after=facts.documents,
-        drawn=_asked_for(session, beside), gone=gone, looked=looked,
+        drawn=_asked_for(session, beside), gone=gone, looked=looked, updated=updated,
+        uncounted=uncounted,
     )  # fmt: skip
 
 
@@ -302,6 +304,10 @@ def _run(session: Session, part: Part, work: Work, start_unix_ns: int) -> None:
     """Programs of the engine's own, at their time."""
     running, confines = session.there(), session.confines
     assert isinstance(running, Deployment)
+    if running.seat.link is not None:
+        raise LabError(f"the role {part.run.name} runs a program of the engine beside its server, "
+                       f"and that is on host {running.seat.host}, where roles run no program",
+                       "drive")  # fmt: skip
     begin_ns, _ = _bounds(session)
     at_ns = start_unix_ns + begin_ns + round(float(part.run.keys["after_s"]) * 1e9)
     Path(running.places.fill("{backup}")).mkdir(parents=True, exist_ok=True)
@@ -397,6 +403,36 @@ def _asked_for(session: Session, beside: Beside) -> list[Drawn]:
         found |= {word.word: _looked_up(session, made.text, word) for word in missing}
         time.sleep(_AGAIN_S)
     return [found[word.word] for word in words]
+
+
+def _updated(session: Session, beside: Beside) -> tuple[int | None, str]:
+    """How many documents have the word of all updated ones; None with the reason if nobody says.
+
+    It is asked for again for some seconds while there are fewer than were acknowledged.
+    """
+    made = beside.changes
+    assert made is not None
+    updates = [number for number, change in enumerate(made.each) if change.kind == "update"]
+    if not updates:
+        return None, ""
+    if not made.text:
+        return None, "the corpus has no text to which a word could be added"
+    well = _acknowledged(beside)
+    wanted = sum(len(made.each[number].placed) for number in updates if number in well)
+    running, query = session.there(), drawn.lookup(drawn.UPDATED, made.text)
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            refuse(running.engine.can, query)
+            asked = _finding(running.engine, query, running.schema, running.params)
+            hits = running.engine.decode(running.ask(asked))
+        except (SearchbenchError, ValueError, KeyError) as error:
+            return None, str(error)
+        if hits.error or hits.partial or hits.total is None or not hits.total_exact:
+            return None, hits.error or "the engine gives no exact total"
+        if hits.total >= wanted or time.monotonic() > until:
+            return hits.total, ""
+        time.sleep(_AGAIN_S)
 
 
 def _looked_up(session: Session, text: str, word: drawn.Word) -> Drawn:

@@ -68,6 +68,7 @@ class Conductor:
             session.close()
         self._sessions.clear()
         self._tell(self.sitting.shelf.drop_indexes())
+        self._tell(self.sitting.shelf.links.close())
 
     def survey(self, treatments: Sequence[Treatment]) -> None:
         """Find every attached system before anything is driven; LabError where one is silent."""

@@ -86,6 +86,8 @@ def drive_it(run: Run) -> None:
         if not len(trace):
             raise LabError("nothing was sent: the order is empty", "drive")
         accounting = _account(run, trace)
+        if why := running.lost():  # what was measured until then is kept, and not judged
+            raise LabError(why, "drive")
         assert run.samples is not None
         opening_s = (accounting.started_unix_ns - asked_unix_ns) / 1e9
         if fleet is None and session.beside is None and opening_s > _SLOW_OPENING_S:
@@ -125,6 +127,7 @@ def _progress(
 ) -> Progress:
     """Who hears of the drive while it runs, and may end it."""
     sitting, window = run.session.sitting, run.opened.load.window
+    running = run.session.there()
     broken = None
     # A study that may be ended has a fixed warm-up: the window is known beforehand.
     if warming is None and sitting.breach is not None and sitting.rules.abort:
@@ -146,6 +149,8 @@ def _progress(
         sitting.watch.tick(completed, elapsed_ns, recent)
         goes_on = warming is None or warming.tick(completed, elapsed_ns, recent)
         _before_the_window(warming, counting, latest_ns, elapsed_ns)
+        if running.lost():
+            return False
         return goes_on and (broken is None or not broken(elapsed_ns, recent))
 
     return on_tick
@@ -190,12 +195,17 @@ def totals_of(run: Run) -> None:
         if drive is not None and drive.cut_short:  # nothing was due after that
             end = max(start, min(end, drive.elapsed_ns))
         window = run.about.window = Window(start, end)
+    if drive is not None and run.session.confines is not None:
+        zero = drive.started_unix_ns
+        run.about.elsewhere = run.session.confines.elsewhere(zero + window.start, zero + window.end)
     beside_it = run.session.beside
     if beside_it is not None and beside_it.faulted:
         # Counters begin anew with a process; what it used before was counted until then.
         run.about.server = spent(run.probe, window, started=False)
     elif run.session.there().processes:
         run.about.server = server_totals(run.probe, window)
+    elif run.about.elsewhere:  # nothing of the system is on this machine
+        run.about.server = ServerTotals(cpu_s=0.0)
     run.about.host_window = machine_totals(run.probe, window, run.machine.others)
 
 

@@ -130,7 +130,7 @@ def opening_of(session: Session) -> Phases[Session]:
             found += [("deploy", _deploy), ("ingest", _ingest_to_keep)]
         if isinstance(session.opened.workload, Operations):
             found.append(("ingest", once))
-        found += [("ingest", _count_documents), stop, ("ingest", _finish)]
+        found += [("ingest", _count_documents), ("stop", _stop_and_fetch), ("ingest", _finish)]
     found.append(("ingest", _ingested))
     alone = [("calibrate", calibrate)] if timed and session.has_agents else []
     if capture and _take_captured(session):
@@ -239,12 +239,14 @@ def _lay(session: Session) -> None:
     if session.sitting.rules.ingest == "per-trial":
         session.confines = _confines(session)
         session.confines.confine()
+        _noted(session)
 
 
 def _settle(session: Session) -> None:
     """Verify the storages, evict the files, set the limits: what is deployed next has them."""
     session.confines = _confines(session)
     session.confines.settle()
+    _noted(session)
 
 
 def _verify(session: Session) -> None:
@@ -260,9 +262,14 @@ def _confines(session: Session) -> Confines:
         note = structs.replace(SHARED_CORE, number=numbers(shared))
         session.notes += [] if note in session.notes else [note]
     storages, shelf = _index(session).storages, session.sitting.shelf
-    confines = Confines(session.place, session.sitting.cores, storages, shelf.ledger)
-    session.notes += [note for note in confines.notes if note not in session.notes]
-    return confines
+    return Confines(session.place, session.sitting.cores, storages, shelf.ledger, shelf.links)
+
+
+def _noted(session: Session) -> None:
+    """What its hosts are known to be by now."""
+    assert session.confines is not None
+    found = session.confines.notes
+    session.notes += [note for note in found if note not in session.notes]
 
 
 def _look(session: Session) -> None:
@@ -359,6 +366,14 @@ def _count_documents(session: Session) -> None:
             f"{done.documents} documents were put in, {_engine(session).name} has {there}",
             "ingest",
         )
+
+
+def _stop_and_fetch(session: Session) -> None:
+    """Stop the server; where it was on another machine, its index comes here, for the next."""
+    running = session.there()
+    session.close()
+    if isinstance(running, Deployment):
+        running.fetch()
 
 
 def _finish(session: Session) -> None:

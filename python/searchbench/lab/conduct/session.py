@@ -45,6 +45,7 @@ from searchbench.lab.place.storage import size_words
 from searchbench.lab.place.storages import Storages
 from searchbench.lab.probe.probe import Probe
 from searchbench.lab.probe.sizes import Tracer
+from searchbench.lab.remote.hosts import Links
 from searchbench.lab.system.running import Running
 from searchbench.places import Cores, Place, place_of
 from searchbench.places.model import of_files
@@ -113,6 +114,13 @@ class Shelf:
     _streams: dict[str, Batches] = field(default_factory=dict)
     _indexes: dict[str, Index] = field(default_factory=dict)
     _zfs: zfs.Daemon | None = None
+    _links: Links | None = None
+
+    @property
+    def links(self) -> Links:
+        """Those to hosts that are reached by ssh; they are made as they are needed."""
+        self._links = self._links or Links(self.ledger)
+        return self._links
 
     def index(
         self,
@@ -296,12 +304,16 @@ class Session:
 
     @property
     def cpus(self) -> tuple[int, ...]:
-        """The cores of what is started, on all hosts. LabError where there are not so many."""
+        """The cores of this machine of what is started, on all its hosts.
+
+        LabError where there are not so many.
+        """
         place, cores = self.place, self.sitting.cores
         if place is None or not place.hosts:
             return dealt(place, cores)
         here = () if place.host else dealt(place, cores)
-        every = {cpu for host in place.hosts.values() for cpu in dealt(host, cores)}
+        near = [host for host in place.hosts.values() if not host.ssh]
+        every = {cpu for host in near for cpu in dealt(host, cores)}
         return tuple(sorted(every | {*here}))
 
     @property
@@ -316,8 +328,11 @@ class Session:
         return self.confines.levers if self.confines else self.left_place
 
     def why(self) -> str:
-        """What its place says of a failure: memory or a storage that was too small; "" if not."""
-        killed = self.confines.killed() if self.confines else ""
+        """What its place says of a failure: a host that was lost, memory or a storage that was too
+        small; "" if it was nothing of these.
+        """
+        lost = self.running.lost() if self.running else ""
+        killed = lost or (self.confines.killed() if self.confines else "")
         full = self.index.storages.full() if self.index else ""
         return killed or full or self._refused_room()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
@@ -23,13 +23,15 @@ from searchbench.lab.conduct.titles import keep_titles
 from searchbench.lab.conduct.trials import Decide, planned, searched
 from searchbench.lab.conduct.watch import Breach, Silence, Watch
 from searchbench.lab.drive.warming import IsWarm
+from searchbench.lab.drive.workload import VerbatimRequests
 from searchbench.lab.fleet.fleet import Fleet
 from searchbench.lab.place import host, ledger, mounts
 from searchbench.lab.probe.others import processes, used
+from searchbench.lab.remote.survey import Survey
 from searchbench.record import Record, Writer, open_record
 from searchbench.record.lock import alone
 from searchbench.study import Study, read_study
-from searchbench.study.plan import Plan, Trial
+from searchbench.study.plan import Plan, Treatment, Trial
 from searchbench.study.planner import make_plan
 
 _PREFIX = "searchbench-work-"
@@ -75,6 +77,7 @@ def run(
         with conducting(openings, plan, work, is_warm, breach, invalid) as conductor:
             if plan.judging.measure != "trials":
                 conductor.survey([t for t in plan.treatments if t.attach])
+            survey(study, left, openings, conductor)
             writer = _writer(study, plan, path)
             if left:
                 _tell_busy(openings.watch)
@@ -85,6 +88,20 @@ def run(
             )
         keep_titles(openings, writer)
     return open_record(path)
+
+
+def survey(
+    study: Study, treatments: Sequence[Treatment], openings: Openings, conductor: Conductor
+) -> None:
+    """StudyError with each host, reached by ssh, that is not as the study says, at its position."""
+    found = Survey(study, conductor.sitting.shelf.links)
+    for treatment in treatments:
+        if (place := found.place(treatment)) is None:
+            continue
+        opened = openings.opened(treatment, study.seed)
+        if opened.engine is not None and not isinstance(opened.workload, VerbatimRequests):
+            found.programs(place, opened.engine, treatment, opened.workload.corpus.schema)
+    found.finish()
 
 
 def _tell_busy(watch: Watch) -> None:
@@ -128,6 +145,7 @@ def verify(
     plan = structs.replace(plan, trials=trials, traced=(), judging=judging, estimated_s=0.0)
     with alone(Path(record)):
         with conducting(openings, plan, work) as conductor:
+            survey(study, plan.treatments, openings, conductor)
             writer = _writer(study, plan, Path(record))
             conductor.conduct(planned(plan, writer), writer)
         keep_titles(openings, writer)

@@ -28,6 +28,8 @@ from searchbench.workload.queries.algebra import Mode, Query, Terms
 
 MARKER = "sbmarker"
 """The word of all markers."""
+UPDATED = "sbupdated"
+"""The word of all updated documents, by which those that were applied are counted."""
 _DRAWN = 40  # documents of each kind beside the markers
 _MOST_MARKERS = 1000
 _NS = 1_000_000_000
@@ -93,7 +95,7 @@ def changes(
     numbers = {kind: sum(k == kind for k in each) * batch for kind in KINDS}
     found = _documents(base, count, numbers["update"] + numbers["delete"], seed)
     random.Random(f"searchbench kept back, in order {seed}").shuffle(spare)
-    marked = _marked(table, each, due, text)
+    marked, due = _marked(table, each, due, text, seed)
     drawn = _drawn(each, seed) if text else frozenset[int]()
     made, words = [], list[Word]()
     at, new, old = count, iter(spare), iter(found)
@@ -110,7 +112,7 @@ def changes(
                 more = [MARKER, own] if number in marked else [own]
                 words.append(Word(own, document.id, kind, number))
             if kind == "update" and text:
-                more.append("sbupdated")
+                more.append(UPDATED)
             placed.append(Placed(_with_words(document, text, more), at, was))
             at += kind != "delete"
         made.append(Change(kind, tuple(placed), placed[-1].document.id * (number in marked)))
@@ -161,21 +163,38 @@ def _documents(base: Corpus, count: int, wanted: int, seed: int) -> list[tuple[i
 
 
 def _marked(
-    table: Mapping[str, Any], each: Sequence[str], due: I64 | None, text: str
-) -> frozenset[int]:
-    """Which requests end with a marker."""
+    table: Mapping[str, Any], each: Sequence[str], due: I64 | None, text: str, seed: int
+) -> tuple[frozenset[int], I64 | None]:
+    """Which requests end with a marker; and when all are due, the markers at random instants.
+
+    Once in each ``marker_every_s`` there is one, at an instant that is drawn uniformly in that
+    time: a clock that publishes would otherwise always meet markers at the same phase, and be
+    known by that phase alone. A marker moves by no more than the time since the request before it.
+    A writer with ``every_s`` keeps its clock; which of its requests has the marker is drawn.
+    """
     every_s = float(table["marker_every_s"])
     able = [i for i, kind in enumerate(each) if kind != "delete"]
     if not text or not every_s or not able:
-        return frozenset()
+        return frozenset(), due
     if due is None:  # nobody knows when each will be sent
-        return frozenset(able[:: max(1, -(-len(able) // _MOST_MARKERS))])
-    found, last = [], -every_s * _NS
+        return frozenset(able[:: max(1, -(-len(able) // _MOST_MARKERS))]), None
+    ends, last = [], -every_s * _NS
     for i in able:
         if due[i] >= last + every_s * _NS * (1 - 1e-9):
-            found.append(i)
+            ends.append(i)
             last = float(due[i])
-    return frozenset(found[:: max(1, -(-len(found) // _MOST_MARKERS))])
+    ends = ends[:: max(1, -(-len(ends) // _MOST_MARKERS))]
+    draw = random.Random(f"searchbench markers {seed}")
+    moved, found = due.copy(), []
+    able_due = due[np.array(able)]
+    begins = [0, *(int(due[i]) for i in ends[:-1])]
+    for begin, end in zip(begins, ends, strict=True):
+        at = int(due[end] - draw.random() * (due[end] - begin))
+        number = able[int(np.searchsorted(able_due, at))]
+        found.append(number)
+        if table.get("documents_per_s"):
+            moved[number] = max(at, int(due[number - 1]) + 1 if number else 0)
+    return frozenset(found), moved
 
 
 def _drawn(each: Sequence[str], seed: int) -> frozenset[int]:

@@ -33,7 +33,7 @@ HERE = "localhost"
 _OURSELVES = (sys.executable, "-m", "searchbench.lab.fleet.client")
 # Never a question that nobody sees; a machine that is gone is noticed. What the user says in
 # --ssh comes before these, and ssh takes the first value that it reads.
-_OPTIONS = (
+OPTIONS = (
     "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5",
     "-o", "ServerAliveCountMax=3",
 )  # fmt: skip
@@ -42,8 +42,8 @@ _OPTIONS = (
 _UNCERTAIN_NS = 1_000_000
 _ENDS_S = 5.0
 _LAST_WORDS = 8
-_NOT_FOUND = 127  # of a shell: there is no such command
-_SSH_FAILED = 255
+NOT_FOUND = 127  # of a shell: there is no such command
+SSH_FAILED = 255
 
 
 class Machine:
@@ -74,7 +74,7 @@ class Machine:
         self._greeted = False
         self._events = events
         self._words: deque[str] = deque(maxlen=_LAST_WORDS)
-        argv = [*ssh, *_OPTIONS, "--", host, command] if host != HERE else list(_OURSELVES)
+        argv = [*ssh, *OPTIONS, "--", host, command] if host != HERE else list(_OURSELVES)
         try:
             # A group of its own: Ctrl-C is for us, and we end it.
             self.process = subprocess.Popen(
@@ -93,7 +93,7 @@ class Machine:
         self._sender = Sender(cast("BinaryIO", self.process.stdin))
         self._receiver = Receiver(cast("BinaryIO", self.process.stdout), self._place)
         self._threads = [
-            threading.Thread(target=target, daemon=True) for target in (self._listen, self._errors)
+            threading.Thread(target=target, daemon=True) for target in (self._errors, self._listen)
         ]
         for thread in self._threads:
             thread.start()
@@ -166,16 +166,16 @@ class Machine:
         except subprocess.TimeoutExpired:
             said = instead or " | ".join(self._words)
             return f"what answers is not searchbench: {said!r}"
-        self._threads[1].join(_ENDS_S)
+        self._threads[0].join(_ENDS_S)
         said = " | ".join(self._words) or instead or "it said nothing"
         if self._greeted:
             return (
                 f"it was lost: the connection, or `{self._command}` there, ended (ssh's exit code "
                 f"{code}): {said}"
             )
-        if code == _SSH_FAILED:
+        if code == SSH_FAILED:
             return f"ssh failed: {said}; `ssh {self.host}` must work without a question"
-        if code == _NOT_FOUND:
+        if code == NOT_FOUND:
             return (
                 f"there is no `{self._command}`: {said}; install searchbench there, or name the "
                 "command with --client-command (for example /opt/venv/bin/searchbench-client)"

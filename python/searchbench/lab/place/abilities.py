@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from searchbench.errors import LabError
+from searchbench.lab.fleet.machine import HERE
 from searchbench.lab.place import host, slow, zfs
 from searchbench.lab.place.control import hierarchies
 from searchbench.lab.place.cores import dealt, numbers
@@ -27,7 +28,7 @@ _PACKAGES = {
     "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mkfs.btrfs": "btrfs-progs",
     "compsize": "btrfs-compsize", "zfs-fuse": "zfs-fuse", "zpool": "zfs-fuse",
     "zfs": "zfs-fuse", "nbdkit": "nbdkit", "nbdfuse": "libnbd-bin",
-    "ip": "iproute2", "tc": "iproute2", "unshare": "util-linux",
+    "ip": "iproute2", "ssh": "openssh-client", "tc": "iproute2", "unshare": "util-linux",
 }  # fmt: skip
 
 
@@ -86,7 +87,8 @@ def _lacking(place: Place, known: dict[str, Ability]) -> Iterator[str]:
         one = known.setdefault(lever, ability(lever))
         if not one.here:
             yield f"{owner}: {lever}: {one.missing}; {one.remedy}"
-    confined: list[Place | Host] = [place, *place.hosts.values()]
+    near = [each for each in place.hosts.values() if not each.ssh]
+    confined: list[Place | Host] = [place, *near]
     for each in confined:
         try:
             dealt(each, host.placement())
@@ -112,6 +114,11 @@ def _needed(place: Place) -> Iterator[tuple[str, str]]:
     if place.cpu_share < 1:
         yield owner, "cpu_share"
     for each in place.hosts.values():
+        if each.ssh:
+            # A command of the user's own is looked for when it is called.
+            if each.ssh != HERE and each.ssh_command.split(None, 1)[:1] == ["ssh"]:
+                yield each.title, "ssh"
+            continue
         yield each.title, "hosts"
         if each.memory_bytes:
             yield each.title, "memory"
@@ -135,6 +142,13 @@ def _hosts() -> Ability:
             return Ability("hosts", means, f"this kernel cannot make a {kind}: {said.rstrip('.')}",
                            "use a machine whose kernel can")  # fmt: skip
     return Ability("hosts", means)
+
+
+def _ssh() -> Ability:
+    means = "ssh = NAME in [hosts.NAME]"
+    if program("ssh") is None:
+        return Ability("ssh", means, "ssh is not installed", f"apt-get install {_PACKAGES['ssh']}")
+    return Ability("ssh", means)
 
 
 def _delay() -> Ability:
@@ -307,5 +321,6 @@ _LOOKS: Mapping[str, Callable[[], Ability]] = {
     "latency": _latency,
     "hosts": _hosts,
     "delay": _delay,
+    "ssh": _ssh,
     "io_sizes": _io_sizes,
 }

@@ -26,10 +26,11 @@ import msgspec
 from searchbench.errors import LabError
 from searchbench.lab.place.nets import Link, Namespace
 from searchbench.lab.place.things import Daemon, Group, Loop, Mount, Pool, Thing, Tree
+from searchbench.lab.remote.left import Remote
 
 _PASSES = 3
 _MOMENT_S = 2.0
-_ANY = Tree | Loop | Mount | Group | Daemon | Pool | Namespace | Link
+_ANY = Tree | Loop | Mount | Group | Daemon | Pool | Namespace | Link | Remote
 
 
 class _Line(msgspec.Struct, omit_defaults=True):
@@ -118,6 +119,11 @@ class Ledger:
             del self._things[number]
             self._write(_Line(undone=number))
         return left
+
+    def settled(self, number: int) -> None:
+        """That thing is gone, as whoever had it says itself."""
+        if self._things.pop(number, None) is not None:
+            self._write(_Line(undone=number))
 
     def close(self) -> None:
         """Undo all that is left; a ledger with nothing left is removed."""

@@ -31,8 +31,10 @@ from searchbench.lab.place.lever import insist
 from searchbench.lab.place.storage import megabytes, size_words
 from searchbench.lab.place.storages import Storages, not_in_memory
 from searchbench.lab.place.throttle import keys_of, limits_of, throttle
+from searchbench.lab.remote.hosts import Links, Remotes
 from searchbench.lab.system.seat import Seat
-from searchbench.places import Cores, Place, Storage
+from searchbench.places import Cores, Host, Place, Storage
+from searchbench.record.elsewhere import Elsewhere
 from searchbench.record.trial import Lever, Note
 
 # Pages of its files that are not on its account: what we read ourselves, what was read ahead.
@@ -41,13 +43,25 @@ _UNCHARGED = 0.02  # ... of the cap
 
 
 class Confines:
-    """``cores``: how this machine's are dealt out where the place names none."""
+    """``cores``: how this machine's are dealt out where the place names none.
 
-    def __init__(self, place: Place, cores: Cores, storages: Storages, ledger: Ledger) -> None:
+    ``links``: those of the run to hosts that are reached by ssh; None: there are none yet.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        cores: Cores,
+        storages: Storages,
+        ledger: Ledger,
+        links: Links | None = None,
+    ) -> None:
         self.place, self._storages, self._ledger = place, storages, ledger
         self.cpus = affinity.dealt(place, cores)
         hosts = list(place.hosts.values())
-        self._hosts = Hosts(hosts, cores, ledger) if hosts else None
+        near, far = [h for h in hosts if not h.ssh], [h for h in hosts if h.ssh]
+        self._hosts = Hosts(near, cores, ledger) if near else None
+        self._remotes = Remotes(far, links or Links(ledger))
         self._found: dict[str, Lever] = {}
         self._group: Group | None = None
         self._cpu: Cpu | None = None
@@ -62,24 +76,25 @@ class Confines:
     @property
     def seat(self) -> Seat:
         """Where the server runs."""
-        if self._hosts is not None and self.place.host is not None:
-            return self._hosts.seat(self.place.host)
+        if self.place.host is not None:
+            return self._on(self.place.host)
         return Seat(self.cpus, self.joins)
 
     @property
     def agents(self) -> list[Seat]:
         """Where each of its agents runs; none where they are to be where the server is."""
-        return [self._hosts.seat(host) for host in self.place.agents] if self._hosts else []
+        return [self._on(host) for host in self.place.agents]
 
     @property
     def notes(self) -> list[Note]:
         """What makes it less fit to measure on."""
-        return self._hosts.notes if self._hosts else []
+        return [*(self._hosts.notes if self._hosts else ()), *self._remotes.notes]
 
     @property
     def levers(self) -> list[Lever]:
         """What is known of each, until now."""
-        return [*self._found.values(), *(self._hosts.levers if self._hosts else ())]
+        near = self._hosts.levers if self._hosts else ()
+        return [*self._found.values(), *near, *self._remotes.levers]
 
     def settle(self) -> None:
         """Verify the storages, evict what is to be cold, set the limits.
@@ -119,6 +134,7 @@ class Confines:
         ``by_host``: all processes by the name of their host; "": this machine.
         """
         group, pids = self._group, by_host.get("", ())
+        self._remotes.loaded(by_host)
         if self._hosts is not None:
             self._hosts.loaded(by_host)
         if group is not None and (outside := group.absent(pids)):
@@ -169,6 +185,7 @@ class Confines:
     def confine(self) -> None:
         """Make the group and set its limits; LabError (stage ``place``) where one did not take."""
         place, limited = self.place, _limited(self.place)
+        self._remotes.confine()
         if self._hosts is not None:
             self._hosts.confine()
         wanted = ["memory"] if place.memory_bytes else []
@@ -189,6 +206,16 @@ class Confines:
             self._note(*throttle(group, str(made.device), made.path, storage, made.probe))
         if place.memory_bytes:
             self._cap(group)
+
+    def elsewhere(self, start_unix_ns: int, end_unix_ns: int) -> list[Elsewhere]:
+        """What each host that is reached by ssh did within a window."""
+        return self._remotes.elsewhere(start_unix_ns, end_unix_ns)
+
+    def _on(self, host: Host) -> Seat:
+        if host.ssh:
+            return self._remotes.seat(host)
+        assert self._hosts is not None
+        return self._hosts.seat(host)
 
     def _cap(self, group: Group) -> None:
         """The cap comes last: what measures the others is not held to it."""

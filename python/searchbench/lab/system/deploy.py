@@ -20,9 +20,12 @@ import psutil
 from searchbench.corpora.corpus import Schema
 from searchbench.engines.engine import Companion, Engine, Laid, Parameters
 from searchbench.errors import LabError
+from searchbench.lab.remote.deployed import Far, Side, free_everywhere, insist_programs
+from searchbench.lab.remote.link import lost_of
+from searchbench.lab.system.listening import listening, sockets
 from searchbench.lab.system.names import Places, free_port, program
 from searchbench.lab.system.running import NO_FIELDS, Running
-from searchbench.lab.system.seat import Seat, in_child, insist_inside
+from searchbench.lab.system.seat import Seat, in_child, insist_inside, seated
 from searchbench.lab.wire.exchange import Endpoint, Refused
 from searchbench.places.model import PARTS, is_part
 
@@ -41,10 +44,11 @@ class Deployment(Running):
 
     ``laid``: by kind of file the folder where those lie that are not to be in ``data``. ``seat``:
     where it runs (None: on the cores ``cpus`` of this machine); ``agents``: where each of its
-    agents does (empty: there too). ``process`` is the one that is asked.
+    agents does (empty: there too). ``process`` is the one that is asked; None: it is on a host
+    that is reached by ssh.
     """
 
-    process: psutil.Process
+    process: psutil.Process | None = None
 
     def __init__(
         self,
@@ -63,9 +67,10 @@ class Deployment(Running):
         self.laid = dict(laid or {})
         self.seat = seat or Seat(cpus)
         self.agents = agents
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._children: dict[str, subprocess.Popen[bytes] | Far] = {}
         self._lines: dict[str, tuple[list[str], dict[str, str]]] = {}
         self._keeper: ThreadPoolExecutor | None = None
+        self._sides: dict[str, Side] = {}
         self._strange = 0
 
     def __enter__(self) -> Self:
@@ -85,58 +90,110 @@ class Deployment(Running):
 
     def stop(self) -> None:
         """The service's own signal, then SIGKILL; ends only what this deployment started."""
-        children, self._children = list(self._children.values()), {}
+        started, self._children = list(self._children.values()), {}
+        children = [child for child in started if isinstance(child, subprocess.Popen)]
         if children:
             how = signal.Signals[self.service.stop_signal]
             _stop(list(reversed(children)), how, _STOP_TIMEOUT_S)
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             keeper.shutdown()
+        for side in self._sides.values() if started else ():
+            # A host that is lost ends by itself whatever runs there.
+            with contextlib.suppress(LabError):
+                side.stop(self.service.stop_signal, _STOP_TIMEOUT_S)
+
+    def fetch(self) -> None:
+        """Once stopped: bring the index here if its server was on another machine.
+
+        LabError where that is lost.
+        """
+        if (side := self._sides.get(self.seat.host)) is not None:
+            side.fetch()
+
+    def lost(self) -> str:
+        """Which host was lost and why, as a sentence; "" if none was."""
+        return lost_of([side.link for side in self._sides.values()])
+
+    def lives(self) -> bool:
+        """Are all its processes still there, as far as is known here and on its hosts?"""
+        far = [child for child in self._children.values() if isinstance(child, Far)]
+        return super().lives() and not self.lost() and all(c.poll() is None for c in far)
 
     def _start(self) -> None:
-        port, service, seats = free_port(), self.service, self._seats()
+        service, seats = self.service, self._seats()
+        links = {seat.host: seat.link for seat in seats.values() if seat.link is not None}
+        free = free_everywhere(links.values()) if links else free_port
+        port = free()
         self.places = Places(
             self.data, self.run, port, laid=self.laid, address=self.seat.address,
-            addresses={name: seat.address for name, seat in seats.items()},
+            addresses={name: seat.address for name, seat in seats.items()}, free=free,
         )  # fmt: skip
         laid = self._laid()
         fill = self.places.fill
-        for name, remedy in service.needs.items():
+        for name, remedy in service.needs.items() if self.seat.link is None else ():
             if program(fill(name)) is None:
                 raise LabError(f"{self.engine.name}: there is no {fill(name)}; {remedy}", "deploy")
+        insist_programs(self.engine.can.title, service, seats)
         self.data.mkdir(parents=True, exist_ok=True)
         self.run.mkdir(parents=True, exist_ok=True)
         self.places.write(service.files)
         (self.run / _log("")).write_bytes(b"")
+        self._sides = {name: Side(link, self.places, self.run) for name, link in links.items()}
+        for name, side in self._sides.items():
+            side.lay(service.files, self._opened_on(name, seats))
         if service.first and not any(self.data.iterdir()):
             for step in service.first:
-                whole = (*step, *(part for each in laid for part in each.first))
-                complete(
-                    self._command(whole), run=self.run, log="first.log", stage="deploy",
-                    joins=self.seat.joins,
-                )  # fmt: skip
+                self._first((*step, *(part for each in laid for part in each.first)))
         self.endpoint = self._endpoint(self.seat, port)
         # Last the one that is asked.
         argv = (*service.argv, *(part for each in laid for part in each.argv))
         for each in (*service.companions, Companion("", argv, service.env)):
-            self.argv = self._command(each.argv)
-            env = {k: fill(v) for k, v in each.env.items()}
-            self._lines[each.name] = (self.argv, env)
-            self._children[each.name] = _start(
-                self.argv,
-                env=env,
-                run=self.run,
-                log=_log(each.name),
-                seat=seats[each.name],
-            )
-            insist_inside(self._children[each.name].pid, seats[each.name])
-        *others, self.process = (psutil.Process(c.pid) for c in self._children.values())
-        self.processes = [self.process, *others]
+            self._start_one(each, seats[each.name])
+        near = {n: c for n, c in self._children.items() if isinstance(c, subprocess.Popen)}
+        found = {name: psutil.Process(child.pid) for name, child in near.items()}
+        self.process = found.pop("", None)
+        self.processes = [*([self.process] if self.process else []), *found.values()]
+
+    def _start_one(self, each: Companion, seat: Seat) -> None:
+        """Start a process where its seat is."""
+        if (side := self._sides.get(seat.host)) is not None:
+            self.argv = [side.places.fill(part) for part in each.argv]
+            self._children[each.name] = side.start(each.name, each.argv, each.env, _log(each.name))
+            return
+        self.argv = self._command(each.argv)
+        env = {k: self.places.fill(v) for k, v in each.env.items()}
+        self._lines[each.name] = (self.argv, env)
+        child = _start(self.argv, env=env, run=self.run, log=_log(each.name), seat=seat)
+        self._children[each.name] = child
+        insist_inside(child.pid, seat)
+
+    def _first(self, argv: Sequence[str]) -> None:
+        """A command that makes the index before the first start, where the server will be."""
+        if (side := self._sides.get(self.seat.host)) is not None:
+            side.complete(argv, "first.log")
+            return
+        complete(
+            self._command(argv), run=self.run, log="first.log", stage="deploy",
+            joins=self.seat.joins,
+        )  # fmt: skip
+
+    def _opened_on(self, host: str, seats: Mapping[str, Seat]) -> list[str]:
+        """Patterns of the files of the index that processes on a host open; none: all are."""
+        there = [each.files for each in self.service.companions if seats[each.name].host == host]
+        if seats[""].host == host or not all(there):
+            return []
+        return [pattern for files in there for pattern in files]
 
     def family(self, name: str) -> list[psutil.Process]:
         """A process of the service (a companion's name; "": the one that is asked), then all that
         it has started and that are there."""
         child = self._children[name]
+        if isinstance(child, Far):
+            raise LabError(
+                f"{name or 'the server'} is on a host that is reached by ssh, where no fault can "
+                "be made; name a process on this machine", "roles",
+            )  # fmt: skip
         found: list[psutil.Process] = []
         with contextlib.suppress(psutil.NoSuchProcess):
             root = psutil.Process(child.pid)
@@ -171,9 +228,16 @@ class Deployment(Running):
         self._wait_until_ready(pause_s)
 
     def by_host(self) -> dict[str, list[int]]:
-        """All processes, with what they started, by the name of the host where they should be."""
+        """All processes, with what they started, by the name of the host where they should be.
+
+        Those on a host that is reached by ssh have the ids that they have there.
+        """
         seats, found = self._seats(), dict[str, list[int]]()
+        for host, side in self._sides.items():
+            found[host] = [pid for pids in side.processes().values() for pid in pids]
         for name, child in self._children.items():
+            if isinstance(child, Far):
+                continue
             with contextlib.suppress(psutil.NoSuchProcess):
                 root = psutil.Process(child.pid)
                 family = [p.pid for p in (root, *root.children(recursive=True))]
@@ -191,20 +255,13 @@ class Deployment(Running):
 
     def _endpoint(self, seat: Seat, port: int) -> Endpoint:
         service = self.service
-        # The namespaces of hosts are on this machine, and not on its loopback.
+        # Namespaces are on this machine and not on its loopback; who may use ssh may ask.
         return Endpoint((seat.address, port), service.wire, service.login, service.whole,
-                        remote=seat.namespace is not None)  # fmt: skip
+                        remote=bool(seat.host))  # fmt: skip
 
-    def _seats(self) -> dict[str, Seat]:
+    def _seats(self) -> Mapping[str, Seat]:
         """Where each process runs, by its name; LabError where hosts and agents do not match."""
-        agents = [each.name for each in self.service.companions if each.agent]
-        if self.agents and len(self.agents) != len(agents):
-            raise LabError(
-                f"{self.engine.name} has {len(agents)} agents, and hosts are named for "
-                f"{len(self.agents)}", "deploy",
-            )  # fmt: skip
-        found = {each.name: self.seat for each in self.service.companions}
-        return found | dict(zip(agents, self.agents, strict=False)) | {"": self.seat}
+        return seated(self.engine.name, self.service, self.seat, self.agents)
 
     def _laid(self) -> list[Laid]:
         """What makes the service lay files elsewhere; LabError where it cannot."""
@@ -228,7 +285,9 @@ class Deployment(Running):
             raise LabError(f"{self.engine.name}: {error}", "deploy") from None
 
     def _insist_all_live(self) -> None:
-        """LabError that says which process has ended and how."""
+        """LabError that says which process has ended and how, or which host was lost."""
+        if why := self.lost():
+            raise LabError(why, "deploy")
         for name, child in self._children.items():
             code = child.poll()
             if code is not None:
@@ -271,15 +330,20 @@ class Deployment(Running):
         socket on while it starts, so only what is not ours on several looks is a stranger's.
         """
         port = self.target[1]
-        listening = _listening(port, self.process.pid)
-        if not listening:
-            return False
-        try:
-            family = [self.process, *self.process.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return False
-        if any(listening & _sockets(process.pid) for process in family):
-            return True
+        if self.process is None:
+            ours, there = self._sides[self.seat.host].listens("", port)
+            if ours or not there:
+                return ours
+        else:
+            there_are = listening(port, self.process.pid)
+            if not there_are:
+                return False
+            try:
+                family = [self.process, *self.process.children(recursive=True)]
+            except psutil.NoSuchProcess:
+                return False
+            if any(there_are & sockets(process.pid) for process in family):
+                return True
         self._strange += 1
         if self._strange >= _LOOKS:
             raise LabError(
@@ -288,37 +352,6 @@ class Deployment(Running):
                 "deploy",
             )
         return False
-
-
-def _listening(port: int, pid: int) -> set[str]:
-    """The sockets that listen on a port of a process's network, as its folder names them."""
-    found = set()
-    for name in ("tcp", "tcp6"):
-        path = Path(f"/proc/{pid}/net/{name}")
-        # There may be no IPv6 here, or the process may have ended.
-        with contextlib.suppress(OSError, StopIteration), path.open() as table:
-            next(table)
-            for row in table:
-                fields = row.split()
-                local, state, inode = fields[1], fields[3], fields[9]
-                if state != _LISTEN:
-                    break  # those that listen come first, and thousands of others may follow
-                if int(local.rpartition(":")[2], 16) == port:
-                    found.add(f"socket:[{inode}]")
-    return found
-
-
-def _sockets(pid: int) -> set[str]:
-    """What the descriptors of a process name; empty where it has ended or is not to be seen."""
-    try:
-        held = list(Path(f"/proc/{pid}/fd").iterdir())
-    except OSError:
-        return set()
-    names = set()
-    for descriptor in held:
-        with contextlib.suppress(OSError):  # closed meanwhile
-            names.add(str(descriptor.readlink()))
-    return names
 
 
 def _log(name: str) -> str:

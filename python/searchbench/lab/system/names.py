@@ -7,7 +7,7 @@ import re
 import shutil
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,7 +24,8 @@ class Places:
     """What the names of one deployment stand for; further ports are chosen when first named.
 
     ``laid``: by kind of file its folder, where that is not in ``data``. ``address``: where the one
-    listens that is asked; ``addresses``: companions that listen elsewhere, by name.
+    listens that is asked; ``addresses``: companions that listen elsewhere, by name. ``free``: gives
+    a port that nobody uses, on each machine where something listens; None: on this one.
     """
 
     data: Path
@@ -34,6 +35,7 @@ class Places:
     laid: Mapping[str, Path] = field(default_factory=dict)
     address: str = LOOPBACK
     addresses: Mapping[str, str] = field(default_factory=dict)
+    free: Callable[[], int] | None = None
     _ports: dict[str, int] = field(default_factory=dict)
 
     def fill(self, text: str) -> str:
@@ -72,7 +74,7 @@ class Places:
     def further(self, name: str) -> int:
         """The port of that name; free when it is first named."""
         while name not in self._ports:
-            port = free_port()
+            port = (self.free or free_port)()
             if port not in (self.port, *self._ports.values()):
                 self._ports[name] = port
         return self._ports[name]

@@ -75,6 +75,10 @@ class Running:
         except psutil.NoSuchProcess:
             return False
 
+    def lost(self) -> str:
+        """Which host of it was lost and why, as a sentence; "" if none was."""
+        return ""
+
     def log_tail(self, lines: int = 5) -> str:
         """The end of what it printed, for an error message; empty where that is not seen."""
         return ""

@@ -6,12 +6,17 @@ import contextlib
 import ctypes
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from searchbench.engines.engine import Service
 from searchbench.errors import LabError
 from searchbench.lab.system.names import LOOPBACK
+
+if TYPE_CHECKING:
+    from searchbench.lab.remote.link import Link
 
 _PR_SET_PDEATHSIG = 1
 _NEW_NETWORK = 0x40000000  # CLONE_NEWNET of sched.h
@@ -24,7 +29,8 @@ class Seat:
 
     ``joins``: the files by which they join control groups, before their first page. ``namespace``:
     the file of the network namespace that they enter, where ``address`` is; None: this machine's.
-    ``host``: its name; "": this machine.
+    ``host``: its name; "": this machine. ``link``: to another machine, by ssh; then nothing of the
+    others but ``address`` is said.
     """
 
     cpus: Sequence[int] = ()
@@ -32,6 +38,22 @@ class Seat:
     address: str = LOOPBACK
     namespace: Path | None = None
     host: str = ""
+    link: Link | None = None
+
+
+def seated(engine: str, service: Service, seat: Seat, agents: Sequence[Seat]) -> Mapping[str, Seat]:
+    """Where each process of a service runs, by its name, "" being the one that is asked.
+
+    ``agents``: the seats of its agents in their order; none: they are where the server is.
+    LabError where there are not as many as agents.
+    """
+    names = [each.name for each in service.companions if each.agent]
+    if agents and len(agents) != len(names):
+        raise LabError(
+            f"{engine} has {len(names)} agents, and hosts are named for {len(agents)}", "deploy"
+        )
+    found = {each.name: seat for each in service.companions}
+    return found | dict(zip(names, agents, strict=False)) | {"": seat}
 
 
 def insist_inside(pid: int, seat: Seat) -> None:

@@ -1,4 +1,4 @@
-"""The section on hosts: each asked alone, and which of them governs the whole."""
+"""The section on hosts: each asked alone, which of them governs the whole, and what machines."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from searchbench.analysis.judgement import Estimate, TreatmentResult
-from searchbench.analysis.trial import alone, driven
+from searchbench.analysis.trial import alone, driven, elsewhere
 from searchbench.analysis.trial.alone import Alone, governing
 from searchbench.record import Trial
+from searchbench.record.elsewhere import Elsewhere
 from searchbench.report.document.blocks import Block, Cell, Details, Section, Table, Text
 from searchbench.report.document.content import LONG, Content
 from searchbench.report.document.text import line, short
@@ -33,6 +34,25 @@ _ABOUT = (
 )
 
 
+_MACHINES = (
+    "These hosts are machines reached by ssh. What the system used there is by the counters of "
+    "each machine itself, over the measured windows; other processes there and its disks are "
+    "watched less closely than here, and its single cores and threads not at all."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """A host that ssh reaches, in each valid trial of a treatment.
+
+    ``others_s``: CPU seconds that were not the system's.
+    """
+
+    label: str
+    seen: tuple[Elsewhere, ...]
+    others_s: tuple[float | None, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class _Row:
     """An agent of a treatment. ``share``: of the CPU that its host has; None: all of it.
@@ -47,8 +67,9 @@ class _Row:
 
 
 def section(content: Content) -> Section | None:
-    """Each host alone beside the whole; None where no agent was on a host of its own."""
+    """Each host alone beside the whole, and each that is another machine; None without either."""
     trials = driven.by_treatment(content.record)
+    machines: list[_Machine] = []
     rows: list[_Row] = []
     said: list[str] = []
     unknown: list[str] = []
@@ -56,7 +77,9 @@ def section(content: Content) -> Section | None:
         used = {t.trial for t in treatment.trials if t.counts}
         own = trials.get(treatment.treatment, [])
         # Where none is valid, what was seen is still shown.
-        ones = alone.of_trials([t for t in own if t.trial in used or not used])
+        counted = [t for t in own if t.trial in used or not used]
+        ones = alone.of_trials(counted)
+        machines += _machines(treatment.label, counted)
         together = treatment.figures.get("throughput") if content.loads == {"closed"} else None
         shares = _shares(own)
         rows += [_Row(treatment.label, one, shares.get(one.host), together) for one in ones]
@@ -64,17 +87,23 @@ def section(content: Content) -> Section | None:
             said.append(_governs(treatment, first, together))
         elif len(ones) > 1:
             unknown.append(short(treatment.label, 120))
-    if not rows:
+    if not rows and not machines:
         return None
     if unknown:
         said.append(
             f"Which host governs is not resolved for {'; '.join(unknown)}: none is slower than the "
             "next by more than chance explains. More replicates resolve more."
         )
-    found = _table(rows)
-    blocks: list[Block] = [Text(_ABOUT), *map(Text, said)]
-    long = len(found.rows) > 2 * LONG
-    blocks.append(Details("Every host alone", (found,)) if long else found)
+    blocks: list[Block] = []
+    if rows:
+        found = _table(rows)
+        blocks += [Text(_ABOUT), *map(Text, said)]
+        long = len(found.rows) > 2 * LONG
+        blocks.append(Details("Every host alone", (found,)) if long else found)
+    if machines:
+        also = _of_machines(machines)
+        blocks.append(Text(_MACHINES))
+        blocks.append(Details("Every machine", (also,)) if len(also.rows) > 2 * LONG else also)
     return Section("hosts", "Hosts", tuple(blocks))
 
 
@@ -116,4 +145,59 @@ def _table(rows: list[_Row]) -> Table:
         number("Service p99", lambda row: seconds(row.one.service_p99_s)),
         number("Failed", failed, 0.7, when=any(row.one.failed for row in rows)),
         number("Together", lambda row: of_estimate(row.together), 1.4),
+    )
+
+
+def _machines(label: str, trials: Sequence[Trial]) -> list[_Machine]:
+    """Each host of these trials that ssh reaches, with what it did in each."""
+    by_host: dict[str, list[tuple[Elsewhere, float | None]]] = {}
+    for trial in trials:
+        for one in trial.elsewhere:
+            others_s = elsewhere.others_s(one, trial)
+            by_host.setdefault(one.host, []).append((one, others_s))
+    return [
+        _Machine(label, tuple(one for one, _ in seen), tuple(others for _, others in seen))
+        for seen in by_host.values()
+    ]
+
+
+def _of_machines(rows: list[_Machine]) -> Table:
+    def machine(row: _Machine) -> Cell:
+        one = row.seen[-1]
+        same = " (this machine)" if one.this_machine else ""
+        cpu = f"{one.cpu or 'processor not known'}, Linux {one.kernel}"
+        return Cell(line(f"{one.hostname}{same}"), below=line(cpu))
+
+    def mean(values: list[float | None], unit: str) -> Cell:
+        """Over the trials; unknown where it is in one of them."""
+        known = [value for value in values if value is not None]
+        if len(known) < len(values) or not known:
+            return Cell("unknown", tone="quiet")
+        return Cell(numbers.human(sum(known) / len(known), unit))
+
+    def used(row: _Machine) -> Cell:
+        shares = [elsewhere.used_share(one) for one in row.seen]
+        cores = [None if s is None else s * one.cores
+                 for s, one in zip(shares, row.seen, strict=True)]  # fmt: skip
+        return mean(cores, "cores")
+
+    def others(row: _Machine) -> Cell:
+        if row.seen[-1].this_machine:
+            return NONE
+        cores = [
+            None if others_s is None or one.seconds <= 0 else others_s / one.seconds
+            for one, others_s in zip(row.seen, row.others_s, strict=True)
+        ]
+        return mean(cores, "cores")
+
+    return table(
+        rows,
+        text("Treatment", lambda row: named(row.label), 2),
+        text("Host", lambda row: named(row.seen[-1].host)),
+        text("Machine", machine, 1.6),
+        number("Cores", lambda row: Cell(str(row.seen[-1].cores)), 0.6),
+        number("Memory", lambda row: Cell(numbers.human(row.seen[-1].memory_bytes, "bytes"))),
+        number("Cores in use", used),
+        number("By others", others),
+        number("Peak memory", lambda row: mean([one.peak_rss_bytes for one in row.seen], "bytes")),
     )

@@ -274,6 +274,8 @@ def resources(content: Content) -> Section | None:
             },
         )
     cores = content.record.host.get("cores_online")
+    if any(trial.elsewhere for trial in content.record.trials):
+        cores = None  # other machines have theirs
     if not isinstance(cores, int) or content.attached:
         cores = math.inf
     table = tables.resources(judged, content.labels, cores)

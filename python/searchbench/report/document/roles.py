@@ -7,6 +7,7 @@ from functools import partial
 
 from searchbench.analysis.roles.faults import sentences
 from searchbench.analysis.roles.model import AnswersHeld, RoleResult, RolesJudged
+from searchbench.analysis.roles.truth import said_of
 from searchbench.report.document.blocks import Block, Points, Section, Text
 from searchbench.report.document.content import Content, figure
 from searchbench.report.document.text import line
@@ -43,6 +44,7 @@ _FAULTS = (
     "those before the fault."
 )
 _DRAWN = 6  # treatments that are drawn beside their idle one
+_NAMED = 6  # treatments that a sentence names
 
 
 def section(content: Content) -> Section | None:
@@ -141,11 +143,25 @@ def _held(answers: Sequence[AnswersHeld]) -> list[str]:
     return found
 
 
+_COUNTED = {
+    "insert": "the engine's own count of its documents (less what was deleted)",
+    "update": "how many documents have the word that each update writes",
+}
+
+
+def _who(own: Sequence[RoleResult], every: Sequence[RoleResult]) -> list[str]:
+    """Whose results these are: systems, where they are all that these have; else treatments."""
+    systems = dict.fromkeys(r.levels.get("system") for r in own)
+    if None not in systems and all(r in own for r in every if r.levels.get("system") in systems):
+        return [line(str(name)) for name in systems]
+    return [line(r.label) for r in own]
+
+
 def _of_writers(results: list[RoleResult]) -> list[str]:
     found = []
     for how, unasked in dict.fromkeys((r.how, r.unasked) for r in results if r.how):
-        who = [line(r.label) for r in results if (r.how, r.unasked) == (how, unasked)]
-        where = "" if len(who) == len(results) else f" of {', '.join(who)}"
+        own = [r for r in results if (r.how, r.unasked) == (how, unasked)]
+        where = "" if len(own) == len(results) else f" of {', '.join(_who(own, results))}"
         if how == NOTHING:
             found.append(f"There is nothing to publish{where}: {line(unasked)}.")
         else:
@@ -153,13 +169,29 @@ def _of_writers(results: list[RoleResult]) -> list[str]:
                          f"it, {line(unasked)}.")  # fmt: skip
     late = [r for r in results if (b := r.figures.get("behind_s")) is not None and b.value > 1.0]
     if late:
+        late.sort(key=lambda r: r.figures["behind_s"].value, reverse=True)
         names = ", ".join(
-            f"{line(r.label)} ({numbers.human(r.figures['behind_s'].value, 's')})" for r in late
+            f"{line(r.label)} ({numbers.human(r.figures['behind_s'].value, 's')})"
+            for r in late[:_NAMED]
         )
+        names += f", and {len(late) - _NAMED:,} more" * (len(late) > _NAMED)
         found.append(f"These writers fell behind their clock, by so much at the end: {names}. That "
                      "is a result: the system accepts less than was offered.")  # fmt: skip
-    found.append(
-        "After each trial everything was published, documents were counted and some asked for: "
-        "what was acknowledged was there, unless a finding says otherwise."
-    )
+    found += _checked(results)
+    return found
+
+
+def _checked(results: Sequence[RoleResult]) -> list[str]:
+    """How it is known that what was acknowledged was there, and what was not looked for."""
+    every = [(r, proof) for r in results for proof in r.proofs]
+    how = [f"{kind}s, by {by}" for kind, by in _COUNTED.items()
+           if any(p.counted and p.kind == kind for _, p in every)]  # fmt: skip
+    found = ["After each trial everything was published, and some of the written documents were "
+             "asked for."]  # fmt: skip
+    if how:
+        found[0] += (f" Counted were {', and '.join(how)}: as many as were acknowledged were "
+                     "there, unless a finding says otherwise.")  # fmt: skip
+    for r, proof in every:
+        if not proof.counted:
+            found.append(f"{line(r.label)}: {line(said_of(proof))}")
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from searchbench.analysis.capacity.verdict import unsure
 from searchbench.analysis.judgement import Capacity, Step
 from searchbench.analysis.trial.replies import NO_ANSWERS
 from searchbench.report.document import notices
@@ -92,6 +93,11 @@ def _found(content: Content) -> Badge:
             which = f"{opened} of {len(found)} intervals {'is' if opened == 1 else 'are'}"
         text = "Partly open" if closed else "Open"
         return Badge(text, "unsure", f"{which} open on one side or both. {aside}")
+    if any(map(unsure, found)):
+        why = "It may be that no rate keeps the promise."
+        return Badge("Cannot be told", "unsure", f"{why} {aside}")
+    if any(c.effort < c.enough for c in found):
+        return Badge("Rough", "unsure", f"Intervals of so short trials miss too often. {aside}")
     narrow = all(high <= low * _NARROW for low, high in closed)
     return Badge("Found" if narrow else "Wide", "good" if narrow else "unsure", aside)
 

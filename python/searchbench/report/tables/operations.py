@@ -157,6 +157,8 @@ def _against(row: Row, p: Point | None, compared: Compared) -> Cell:
     first = _first(row)
     if p is None:
         return NONE
+    if p.seconds is None and not p.failed:
+        return Cell("no valid trial", tone="quiet")
     if p.seconds is None:
         return Cell("fails", p.failed, short(p.failed, 40), tone="bad")
     time = Cell(numbers.human(p.seconds.value, p.seconds.unit), numbers.exact(p.seconds))

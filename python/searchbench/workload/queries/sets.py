@@ -35,6 +35,7 @@ SHOWN = 20  # bad lines are all counted; so many are kept to be shown
 _EXAMPLE = 80  # characters of a query that is shown as an example
 _MARK = b"\xef\xbb\xbf"  # UTF-8 may begin with it
 _OURS = frozenset(key.name for key in fields(Query))  # keys of a JSON line
+OF_LOG = ("class", "index")  # what a line of a log was of (logs/written.py); nobody is sent it
 _LOOKED_AT = 50  # lines that are looked at to tell a log from a list of queries
 # What a line of a log begins with: a time, in brackets or after who asked.
 _STAMP = re.compile(
@@ -354,6 +355,9 @@ def _structured(
     own_class = line.pop(class_key, None)
     if own_class is not None and (reason := no_class(own_class)):
         raise QueryError(f"`{class_key}` {reason}, not {show(own_class)}")
+    if text_key is None:
+        for key in OF_LOG:
+            line.pop(key, None)
     if text_key is None and not line.keys() & {"text", "match"}:
         _insist_on_words(line)
     elif text_key is not None:

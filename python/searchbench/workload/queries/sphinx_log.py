@@ -166,16 +166,23 @@ def _meant(line: _Line) -> Logged | str:
         return "not UTF-8"
     if not text:
         return "it searches for no words: a full scan"
-    mode = _PLAIN_MODES.get(line.mode)
-    if mode is None:
-        extended = _extended(text)
-        if extended is None:
-            return "operators of Sphinx's own syntax, which are not read here"
-        mode, text = extended
+    found = mode_and_words(line.mode, text)
+    if found is None:
+        return "operators of Sphinx's own syntax, which are not read here"
+    mode, text = found
     words = terms(text)
     if not words:
         return "no letter or digit, so no term"
     return Logged(words, mode, line.at_s - line.real_s)
+
+
+def mode_and_words(mode: str, text: str) -> tuple[Mode, str] | None:
+    """How a text that was asked in a mode of Sphinx is to be found, and the text with its words.
+
+    None where it has operators that one mode cannot say.
+    """
+    plain = _PLAIN_MODES.get(mode)
+    return _extended(text) if plain is None else (plain, text)
 
 
 def _extended(text: str) -> tuple[Mode, str] | None:

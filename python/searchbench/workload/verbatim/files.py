@@ -237,5 +237,6 @@ def _object(raw: bytes, method: str | None) -> tuple[Ask, float | None]:
     at = given.pop("t", None)
     if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
         raise BadRequest(f"`t` must be a number of seconds, not {told(at)}")
+    given.pop("index", None)  # of a line that was made of a log
     known(given, KEYS)
     return ask_of(given, method=method), at

@@ -81,6 +81,30 @@ _WRITING_SQL = re.compile(
 _LITERAL = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`""", re.DOTALL)
 
 
+def ask_of_entry(form: str, written: bytes) -> Ask:
+    """The request of one entry of a log; BadRequest with the reason where it cannot be sent again.
+
+    ``form``: "access" (``GET /path HTTP/1.1``), "groonga" (a path or a command), "sphinxql" (a
+    statement that ends with ``;``), "sql" (a statement).
+    """
+    if form != "sql":
+        return {"access": _access_ask, "groonga": _groonga_ask, "sphinxql": _sphinxql_ask}[form](
+            written
+        )
+    try:
+        text = written.decode()
+    except UnicodeDecodeError:
+        raise BadRequest("not UTF-8") from None
+    if not _reads(text):
+        raise BadRequest("a statement that is not known to only read; only reads are replayed")
+    return Ask(text)
+
+
+def _reads(statement: str) -> bool:
+    found = _READING_SQL.match(statement)
+    return found is not None and not _WRITING_SQL.search(_LITERAL.sub("''", statement))
+
+
 def read_access(lines: Iterable[bytes], builder: Builder) -> None:
     """A common or combined log; GET and HEAD are taken."""
     for number, raw in enumerate(lines, 1):
@@ -297,7 +321,7 @@ def _mysql_one(line: int, statement: bytes, at: float | None, builder: Builder) 
     text = re.split(r"\n\S+, Version: ", text, maxsplit=1)[0].strip()
     if not text:
         return
-    if not _READING_SQL.match(text) or _WRITING_SQL.search(_LITERAL.sub("''", text)):
+    if not _reads(text):
         builder.leave_out(line, f"{shown(text)} is not known to only read; only reads are replayed")
     elif at is None:
         builder.leave_out(line, "it stands before the first time of the log")

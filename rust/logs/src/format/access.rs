@@ -15,6 +15,7 @@
 use crate::clock::{Clock, clock, date, decimal, duration, month, number, offset};
 use crate::entry::{Entry, Fault, Kind, NO_WORDS};
 use crate::format::{Out, Reader, Settings, TWICE};
+use crate::scan::{self, near, word};
 use crate::source::{Block, Lines};
 use crate::words;
 
@@ -22,6 +23,27 @@ const MICROSECONDS: &str = "durations without a point, taken as microseconds (Ap
 
 /// Words in a path that say it is a search.
 const SEARCHING: [&[u8]; 5] = [b"search", b"select", b"query", b"suggest", b"find"];
+
+/// What a byte of a path can be: a digit, or what a word of `SEARCHING` begins with.
+const DIGIT: u8 = 1;
+const FIRST: u8 = 2;
+
+const fn table() -> [u8; 256] {
+    let mut kinds = [0u8; 256];
+    let mut digit = b'0';
+    while digit <= b'9' {
+        kinds[digit as usize] = DIGIT;
+        digit += 1;
+    }
+    let mut word = 0;
+    while word < SEARCHING.len() {
+        kinds[SEARCHING[word][0] as usize] = FIRST;
+        word += 1;
+    }
+    kinds
+}
+
+static KINDS: [u8; 256] = table();
 
 pub struct Access {
     clock: Clock,
@@ -112,8 +134,8 @@ pub fn looks(line: &[u8]) -> bool {
 
 #[inline]
 fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>> {
-    let open = memchr::memchr(b'[', &line[..line.len().min(300)])?;
-    let close = open + memchr::memchr(b']', &line[open..line.len().min(open + 60)])?;
+    let open = near(b'[', &line[..line.len().min(300)])?;
+    let close = open + near(b']', &line[open..line.len().min(open + 60)])?;
     let at_ns = stamp(clock, &line[open + 1..close])?;
     let rest = line[close + 1..].strip_prefix(b" ")?;
     if rest.first() != Some(&b'"') {
@@ -143,7 +165,7 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
         let text = text.strip_suffix(b",").unwrap_or(text);
         let unit = if unit_ns > 0 {
             unit_ns
-        } else if memchr::memchr(b'.', text).is_some() {
+        } else if near(b'.', text).is_some() {
             1_000_000_000
         } else {
             assumed = true;
@@ -181,7 +203,7 @@ fn haproxy<'a>(rest: &'a [u8], at_ns: i64) -> Option<Line<'a>> {
     let total = times.rsplit(|&b| b == b'/').next()?;
     let ns = duration(total.strip_prefix(b"+").unwrap_or(total), 1_000_000);
     let tail = parts.next()?;
-    let at = memchr::memmem::find(tail, b" \"")?;
+    let at = scan::find(tail, b" \"", 1)?;
     let (request, cut) = match quoted(&tail[at + 1..]) {
         Some((request, _)) => (request, false),
         None => (&tail[at + 2..], true),
@@ -200,12 +222,6 @@ fn haproxy<'a>(rest: &'a [u8], at_ns: i64) -> Option<Line<'a>> {
     })
 }
 
-#[inline]
-fn word(text: &[u8]) -> (&[u8], &[u8]) {
-    let end = memchr::memchr(b' ', text).unwrap_or(text.len());
-    (&text[..end], &text[end..])
-}
-
 /// What a path asks: the class of the request, the words, the index; used by other formats too.
 pub struct Path<'a> {
     pub search: bool,
@@ -222,41 +238,45 @@ pub fn target<'a>(
     class: &mut Vec<u8>,
     scratch: &mut Vec<u8>,
 ) -> Path<'a> {
+    let (path, query) = scan::cut(b'?', target).unwrap_or((target, &b""[..]));
+    // The class is no longer than the method, a blank and the path, and is written there.
     class.clear();
     class.extend_from_slice(method);
     class.push(b' ');
-    let (path, query) = match memchr::memchr(b'?', target) {
-        Some(at) => (&target[..at], &target[at + 1..]),
-        None => (target, &b""[..]),
-    };
-    let mut digits = false;
-    for &b in path {
-        if b.is_ascii_digit() {
-            if !digits {
-                class.push(b'N');
-            }
-            digits = true;
-        } else {
-            digits = false;
-            class.push(b);
+    let from = class.len();
+    class.resize(from + path.len(), 0);
+    let to = &mut class[from..];
+    let (mut written, mut before, mut search) = (0, 0, false);
+    for (i, &b) in path.iter().enumerate() {
+        let kind = KINDS[b as usize];
+        if kind != DIGIT {
+            to[written] = b;
+            written += 1;
+            search |= kind == FIRST && SEARCHING.iter().any(|w| path[i..].starts_with(w));
+        } else if before != DIGIT {
+            to[written] = b'N';
+            written += 1;
         }
+        before = kind;
     }
+    class.truncate(from + written);
     let mut found = Path {
-        search: SEARCHING
-            .iter()
-            .any(|w| memchr::memmem::find(path, w).is_some()),
+        search,
         words: NO_WORDS,
         index: index_of(path),
     };
     let mut separator = b'?';
-    for pair in query
-        .split(|&b| b == b'&' || b == b';')
-        .filter(|p| !p.is_empty())
-    {
-        let (name, value) = match memchr::memchr(b'=', pair) {
-            Some(at) => (&pair[..at], &pair[at + 1..]),
-            None => (pair, &b""[..]),
+    let mut rest = query;
+    while !rest.is_empty() {
+        let (pair, after) = match memchr::memchr2(b'&', b';', rest) {
+            Some(at) => (&rest[..at], &rest[at + 1..]),
+            None => (rest, &b""[..]),
         };
+        rest = after;
+        if pair.is_empty() {
+            continue;
+        }
+        let (name, value) = scan::cut(b'=', pair).unwrap_or((pair, &b""[..]));
         class.push(separator);
         class.extend_from_slice(&name[..name.len().min(40)]);
         separator = b'&';
@@ -264,8 +284,12 @@ pub fn target<'a>(
             found.index = value;
         }
         if found.words == NO_WORDS && parameters.iter().any(|p| p.as_slice() == name) {
-            words::percent_decoded(value, scratch);
-            found.words = words::count(scratch);
+            found.words = if memchr::memchr2(b'%', b'+', value).is_some() {
+                words::percent_decoded(value, scratch);
+                words::count(scratch)
+            } else {
+                words::count(value)
+            };
             found.search = true;
         }
     }

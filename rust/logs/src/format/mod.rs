@@ -156,10 +156,15 @@ pub struct Seen {
 }
 
 impl Seen {
+    #[inline]
     pub fn note(&mut self, what: &'static str, times: u64) {
-        if times == 0 {
-            return;
+        if times > 0 {
+            self.note_some(what, times);
         }
+    }
+
+    #[inline(never)]
+    fn note_some(&mut self, what: &'static str, times: u64) {
         match self.notes.iter_mut().find(|(name, _)| *name == what) {
             Some((_, n)) => *n += times,
             None => self.notes.push((what, times)),

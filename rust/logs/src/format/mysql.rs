@@ -13,6 +13,7 @@
 use crate::clock::{Clock, clock, duration, number};
 use crate::entry::{Entry, Kind, UNKNOWN};
 use crate::format::{Out, Reader, Settings, TWICE};
+use crate::scan;
 use crate::source::{Block, Lines};
 use crate::sql::{Dialect, statement};
 
@@ -51,7 +52,7 @@ impl Slow {
 fn next_head(bytes: &[u8], mut from: usize) -> Option<usize> {
     const USER: &[u8] = b"# User@Host: ";
     loop {
-        let at = from + memchr::memmem::find(&bytes[from..], USER)?;
+        let at = from + scan::find(&bytes[from..], USER, 6)?;
         from = at + USER.len();
         if at > 0 && bytes[at - 1] != b'\n' {
             continue;
@@ -70,7 +71,7 @@ fn next_head(bytes: &[u8], mut from: usize) -> Option<usize> {
 
 /// The value after `name` in a line of the head.
 fn after<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    let at = memchr::memmem::find(line, name)? + name.len();
+    let at = scan::find(line, name, name.len() - 1)? + name.len();
     let rest = line[at..].trim_ascii_start();
     Some(&rest[..memchr::memchr(b' ', rest).unwrap_or(rest.len())])
 }
@@ -130,7 +131,7 @@ impl Slow {
 
 /// What ends an entry besides the next one: the head that a restart or a flush writes.
 fn ends(text: &[u8]) -> usize {
-    match memchr::memmem::find(text, b"started with:\nTcp port: ") {
+    match scan::find(text, b"started with:\nTcp port: ", 13) {
         Some(at) => memchr::memrchr(b'\n', &text[..at]).unwrap_or(at),
         None => text.len(),
     }

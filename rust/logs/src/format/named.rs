@@ -13,6 +13,35 @@ use crate::source::{Block, Lines};
 use crate::sql::{Dialect, statement};
 use crate::words;
 
+/// What names mean, by their place in a line: most lines have the same names at the same places.
+#[derive(Default)]
+struct Known(Vec<(Vec<u8>, Option<Meaning>)>);
+
+impl Known {
+    #[inline]
+    fn meaning(&mut self, place: usize, name: &[u8], said: &[Said]) -> Option<Meaning> {
+        match self.0.get(place) {
+            Some((known, found)) if known == name => *found,
+            _ => self.learn(place, name, said),
+        }
+    }
+
+    fn learn(&mut self, place: usize, name: &[u8], said: &[Said]) -> Option<Meaning> {
+        const MOST: usize = 100;
+        let found = meaning(name, said);
+        match self.0.get_mut(place) {
+            Some((known, of)) => {
+                known.clear();
+                known.extend_from_slice(name);
+                *of = found;
+            }
+            None if place < MOST => self.0.push((name.to_vec(), found)),
+            None => {}
+        }
+        found
+    }
+}
+
 /// The values of one line, by role.
 #[derive(Default)]
 struct Row {
@@ -75,6 +104,7 @@ pub struct Named {
     pieces: Vec<Piece>,
     parameters: Vec<Vec<u8>>,
     row: Row,
+    known: Known,
     class: Vec<u8>,
     scratch: Vec<u8>,
 }
@@ -157,6 +187,7 @@ impl Named {
             pieces,
             parameters: settings.parameters.clone(),
             row: Row::default(),
+            known: Known::default(),
             class: Vec::new(),
             scratch: Vec::new(),
         }
@@ -167,9 +198,11 @@ impl Named {
         self.row.clear();
         match self.shape {
             Shape::Json => {
-                let (row, said) = (&mut self.row, &self.said);
+                let (row, said, known) = (&mut self.row, &self.said, &mut self.known);
+                let mut place = 0;
                 let whole = json::members(line, &mut |key, raw| {
-                    if let Some(meaning) = meaning(key, said) {
+                    place += 1;
+                    if let Some(meaning) = known.meaning(place - 1, key, said) {
                         row.set(&meaning, |into| {
                             let mut held = Vec::new();
                             into.extend_from_slice(json::plain(raw, &mut held));
@@ -183,9 +216,9 @@ impl Named {
                 }
             }
             Shape::Ltsv => {
-                for pair in line.split(|&b| b == b'\t') {
+                for (place, pair) in line.split(|&b| b == b'\t').enumerate() {
                     let at = memchr::memchr(b':', pair).ok_or("a field of it has no label")?;
-                    if let Some(meaning) = meaning(&pair[..at], &self.said) {
+                    if let Some(meaning) = self.known.meaning(place, &pair[..at], &self.said) {
                         self.row.set(&meaning, |into| {
                             into.extend_from_slice(&pair[at + 1..]);
                         });
@@ -296,10 +329,11 @@ impl Named {
                     entry.index = found.table;
                 }
             } else {
-                entry.words = words::count(text);
+                let look = words::look(text);
+                entry.words = look.words;
                 self.class.clear();
                 self.class.extend_from_slice(b"words");
-                words::operators_of(text, &mut self.class);
+                words::name_operators(look.operators, &mut self.class);
             }
             entry.text = text;
         } else {

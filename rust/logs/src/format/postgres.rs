@@ -13,6 +13,7 @@ use crate::clock::{Clock, duration};
 use crate::entry::{Entry, Fault, Kind, NO_TIME, UNKNOWN};
 use crate::format::prefix::{cut, stamp_in};
 use crate::format::{Out, Reader, Settings, TWICE, csv, json};
+use crate::scan;
 use crate::source::{Block, Lines};
 use crate::sql::{Dialect, statement};
 
@@ -221,8 +222,8 @@ impl Postgres {
             .and_then(|at| Some(&rest[at + 1..at + memchr::memchr(b']', &rest[at..])?]))
             .unwrap_or(b"");
         let field = |name: &[u8], ends: &[u8]| {
-            let at = memchr::memmem::find(rest, name)? + name.len();
-            let end = memchr::memmem::find(&rest[at..], ends).map_or(rest.len(), |n| at + n);
+            let at = scan::find(rest, name, name.len() - 1)? + name.len();
+            let end = scan::find(&rest[at..], ends, 0).map_or(rest.len(), |n| at + n);
             Some(rest[at..end].trim_ascii())
         };
         // `user@database`, or `user=..,db=..,app=..,client=..`.
@@ -249,7 +250,7 @@ fn named(text: &[u8]) -> (&[u8], &[u8], &[u8]) {
         .position(|b| !b.is_ascii_lowercase())
         .unwrap_or(text.len())];
     let rest = &text[verb.len()..];
-    match memchr::memmem::find(rest, b": ") {
+    match scan::find(rest, b": ", 0) {
         Some(at) => (verb, rest[..at].trim_ascii(), &rest[at + 2..]),
         None => (verb, b"", rest),
     }

@@ -1,5 +1,7 @@
 //! The lines of PostgreSQL: prefix, severity and stamp, and how its three forms are told.
 
+use crate::scan;
+
 const SEVERITIES: [&[u8]; 14] = [
     b"LOG",
     b"ERROR",
@@ -24,7 +26,7 @@ pub fn cut(line: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     }
     let mut from = 0;
     loop {
-        let at = from + memchr::memmem::find(&line[from..], b":  ")?;
+        let at = from + scan::find(&line[from..], b":  ", 0)?;
         let start = line[..at]
             .iter()
             .rposition(|b| !b.is_ascii_uppercase())

@@ -86,7 +86,7 @@ pub fn unit(name: &str) -> Option<u64> {
 }
 
 /// What a name means: said by the user, or known. (role, unit in nanoseconds, rank: less is better)
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Meaning {
     pub role: Role,
     pub unit_ns: u64,

@@ -15,6 +15,7 @@ use crate::clock::{Clock, duration, number};
 use crate::entry::{Entry, Fault, Held, Kind, NO_TIME, NO_WORDS, UNKNOWN};
 use crate::format::shape::{balanced, shape};
 use crate::format::{Out, Reader, Settings, TWICE, json};
+use crate::scan;
 use crate::source::{Block, Lines};
 use crate::words;
 
@@ -99,7 +100,7 @@ fn hits(text: &[u8]) -> u64 {
 
 /// ``name[..]`` up to the bracket that closes: what is in it.
 fn within<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    let at = memchr::memmem::find(line, name)? + name.len();
+    let at = scan::find(line, name, name.len() - 1)? + name.len();
     let end = memchr::memchr(b']', &line[at..])?;
     Some(&line[at..at + end])
 }
@@ -122,7 +123,7 @@ impl SlowLog {
     fn plain<'a>(&mut self, line: &'a [u8]) -> Option<Line<'a>> {
         let stamp = line.get(1..24)?;
         let at_ns = self.clock.iso_ns(stamp)?;
-        let at = memchr::memmem::find(line, b" took[")?;
+        let at = scan::find(line, b" took[", 5)?;
         let (head, body) = (&line[..at], &line[at + 1..]);
         let mut brackets = head
             .split(|&b| b == b'[')
@@ -131,7 +132,7 @@ impl SlowLog {
         let logger = brackets.nth(2)?.trim_ascii();
         let (_node, index, shard) = (brackets.next(), brackets.next(), brackets.next());
         // The source ends where its brackets and braces do, as far as they are in no string.
-        let open = memchr::memmem::find(body, b"source[")? + 7;
+        let open = scan::find(body, b"source[", 6)? + 7;
         let length = balanced(&body[open..]);
         self.source.clear();
         self.source.extend_from_slice(&body[open..open + length]);
@@ -244,7 +245,10 @@ impl SlowLog {
         // The number of shards is not in lines of requests; the source is in both.
         let key = xxh3_64(source) ^ xxh3_64(line.id);
         if line.request {
-            let at = self.groups.iter().position(|group| group.key == key);
+            // Looked up first: thousands may wait, and none of them for this line.
+            let waits = self.keys.contains_key(&key);
+            let at = waits.then(|| self.groups.iter().position(|group| group.key == key));
+            let at = at.flatten();
             let mut entry = entry;
             entry.fault = if line.failed {
                 Fault::Partial
@@ -347,7 +351,7 @@ impl SlowLog {
 
 /// Whether `{total:3, successful:3, skipped:0, failed:0}` names failed shards.
 fn failures(text: &[u8]) -> bool {
-    memchr::memmem::find(text, b"failed:").is_some_and(|at| text.get(at + 7) != Some(&b'0'))
+    scan::find(text, b"failed:", 6).is_some_and(|at| text.get(at + 7) != Some(&b'0'))
 }
 
 impl Reader for SlowLog {

@@ -10,10 +10,11 @@
 //! is local and that of the end. Words that begin with a bracket are taken for a comment: the log
 //! does not tell them apart. In plain logs searches that failed are absent.
 
-use crate::clock::{Clock, clock, date, duration, month, number};
+use crate::clock::{Clock, clock, date, duration, month, number, three};
 use crate::entry::{Entry, Fault, Kind, UNKNOWN};
 use crate::format::agents::Agents;
 use crate::format::{Out, Reader, Settings};
+use crate::scan;
 use crate::source::{Block, Lines};
 use crate::sql;
 use crate::words;
@@ -25,7 +26,7 @@ const TOGETHER: &str = "searches that were done together with others (their time
 #[inline]
 fn stamp(clock_of: &mut Clock, text: &[u8]) -> Option<(i64, usize)> {
     let (millis, at) = match text.get(19)? {
-        b'.' => (number(text.get(20..23)?)?, 23),
+        b'.' => (three(text.get(20..23)?)?, 23),
         b' ' => (0, 19),
         _ => return None,
     };
@@ -83,14 +84,13 @@ struct Shape<'a> {
     as_agent: bool,
     together: bool,
     bracket: bool,
+    operators: u8,
 }
 
 /// ``[..]`` at the start: what is in it, and what follows.
 #[inline]
 fn bracketed(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let inner = text.strip_prefix(b"[")?;
-    let end = memchr::memchr(b']', inner)?;
-    Some((&inner[..end], &inner[end + 1..]))
+    scan::cut(b']', text.strip_prefix(b"[")?)
 }
 
 /// The same, of brackets that may have others within; None where they do not close.
@@ -114,11 +114,30 @@ fn nested(text: &[u8]) -> Option<&[u8]> {
 /// Seconds before `` sec``: nanoseconds, their resolution, and what follows.
 #[inline]
 fn seconds(text: &[u8]) -> Option<(u64, u32, &[u8])> {
-    let end = memchr::memchr(b' ', &text[..text.len().min(24)])?;
+    let end = scan::near(b' ', &text[..text.len().min(24)])?;
     let (ns, resolution) = duration(&text[..end], 1_000_000_000)?;
     Some((ns, resolution, text[end..].strip_prefix(b" sec")?))
 }
 
+/// A number before a blank, and what follows the blank.
+#[inline]
+fn number_before_blank(text: &[u8]) -> Option<(i64, &[u8])> {
+    let mut value = 0i64;
+    for (i, &b) in text.iter().take(16).enumerate() {
+        let digit = b.wrapping_sub(b'0');
+        if digit > 9 {
+            if b == b' ' && i > 0 {
+                return Some((value, &text[i + 1..]));
+            }
+            break;
+        }
+        value = value * 10 + i64::from(digit);
+    }
+    let (digits, after) = scan::cut(b' ', text)?;
+    Some((number(digits)?, after))
+}
+
+#[inline]
 fn plain<'a>(line: &'a [u8], clock: &mut Clock) -> Option<(Entry<'a>, Shape<'a>)> {
     let inner = line.strip_prefix(b"[")?;
     let (ended_ns, n) = stamp(clock, inner)?;
@@ -131,18 +150,15 @@ fn plain<'a>(line: &'a [u8], clock: &mut Clock) -> Option<(Entry<'a>, Shape<'a>)
     }
     let mut together = false;
     if let Some(after) = rest.strip_prefix(b" x") {
-        let end = memchr::memchr(b' ', after)?;
-        number(&after[..end])?;
-        (rest, together) = (&after[end..], true);
+        let (queries, _) = scan::cut(b' ', after)?;
+        number(queries)?;
+        (rest, together) = (&after[queries.len()..], true);
     }
     let (how, after) = bracketed(rest.strip_prefix(b" ")?)?;
-    let at = memchr::memchr(b' ', how)?;
-    let (shape, page) = (&how[..at], &how[at + 1..]);
-    let at = memchr::memchr(b' ', page)?;
-    let hits = number(&page[..at])? as u64;
-    let page = page[at + 1..].strip_prefix(b"(")?;
-    let end = memchr::memchr(b')', page)?;
-    let (page, group) = (&page[..end], &page[end + 1..]);
+    let (shape, page) = scan::cut(b' ', how)?;
+    let (hits, page) = number_before_blank(page)?;
+    let hits = hits as u64;
+    let (page, group) = scan::cut(b')', page.strip_prefix(b"(")?)?;
     let (index, after) = bracketed(after.strip_prefix(b" ")?)?;
     let mut entry = Entry {
         at_ns: ended_ns - ns as i64,
@@ -150,6 +166,7 @@ fn plain<'a>(line: &'a [u8], clock: &mut Clock) -> Option<(Entry<'a>, Shape<'a>)
         resolution_ns,
         hits,
         index,
+        around: how,
         ..Entry::default()
     };
     let mut shape = Shape {
@@ -159,9 +176,12 @@ fn plain<'a>(line: &'a [u8], clock: &mut Clock) -> Option<(Entry<'a>, Shape<'a>)
         as_agent: page == b"0,1000",
         together,
         bracket: false,
+        operators: 0,
     };
     let mut text = after;
-    if let Some(stats) = text.strip_prefix(b" [ios=") {
+    if text.get(1) != Some(&b'[') {
+        // No statistics and no comment, as in most logs.
+    } else if let Some(stats) = text.strip_prefix(b" [ios=") {
         let end = memchr::memchr(b']', stats)?;
         statistics(&line[line.len() - stats.len() - 4..][..end + 4], &mut entry);
         text = &stats[end + 1..];
@@ -177,7 +197,9 @@ fn plain<'a>(line: &'a [u8], clock: &mut Clock) -> Option<(Entry<'a>, Shape<'a>)
         shape.bracket = true;
         text = after.strip_prefix(b" ").unwrap_or(after);
     }
-    entry.words = words::count(text);
+    let look = words::look(text);
+    entry.words = look.words;
+    shape.operators = look.operators;
     entry.text = text;
     Some((entry, shape))
 }
@@ -190,6 +212,23 @@ fn statistics(text: &[u8], entry: &mut Entry<'_>) {
         } else if let Some(ms) = pair.strip_prefix(b"cpums=") {
             entry.cpu_us = duration(ms, 1000).map_or(UNKNOWN, |(us, _)| us);
         }
+    }
+}
+
+/// What stands between blanks.
+struct Parts<'a>(&'a [u8]);
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        while self.0.first() == Some(&b' ') {
+            self.0 = &self.0[1..];
+        }
+        let (part, rest) = scan::word(self.0);
+        self.0 = rest;
+        (!part.is_empty()).then_some(part)
     }
 }
 
@@ -213,13 +252,17 @@ impl Reader for Plain {
                 }
                 continue;
             };
-            self.class.clear();
-            self.class.extend_from_slice(shape.shape);
-            if !shape.group.is_empty() {
-                self.class.extend_from_slice(b" group");
+            if shape.group.is_empty() && shape.operators == 0 {
+                entry.class = shape.shape;
+            } else {
+                self.class.clear();
+                self.class.extend_from_slice(shape.shape);
+                if !shape.group.is_empty() {
+                    self.class.extend_from_slice(b" group");
+                }
+                words::name_operators(shape.operators, &mut self.class);
+                entry.class = &self.class;
             }
-            words::operators_of(entry.text, &mut self.class);
-            entry.class = &self.class;
             if own {
                 out.seen.note(TOGETHER, u64::from(shape.together));
                 out.seen.note(BRACKET, u64::from(shape.bracket));
@@ -249,12 +292,12 @@ impl Ql {
     fn entry<'a>(&mut self, text: &'a [u8]) -> Option<(Entry<'a>, i64, bool)> {
         let head = text.strip_prefix(b"/* ")?;
         let (ended_ns, n) = stamp(&mut self.clock, head)?;
-        let end = memchr::memmem::find(&head[n..head.len().min(400)], b" */")? + n;
+        let end = scan::find(&head[n..head.len().min(400)], b" */", 1)? + n;
         let mut entry = Entry {
             at_ns: ended_ns,
             ..Entry::default()
         };
-        let mut parts = head[n..end].split(|&b| b == b' ').filter(|p| !p.is_empty());
+        let mut parts = Parts(&head[n..end]);
         let mut together = false;
         while let Some(key) = parts.next() {
             match key {
@@ -279,23 +322,24 @@ impl Ql {
         }
         let mut statement = head[end + 3..].trim_ascii();
         if statement.ends_with(b"*/")
-            && let Some(at) = memchr::memmem::rfind(statement, b"; /*")
+            && let Some(at) = scan::rfind(statement, b"; /*", 3)
         {
             let comment = statement[at + 4..statement.len() - 2].trim_ascii();
             statement = &statement[..at];
             if comment.starts_with(b"error=") {
                 entry.fault = Fault::Error;
-            } else if memchr::memmem::find(comment, b"warning=").is_some() {
+            } else if scan::has(comment, b"warning=", 0) {
                 entry.fault = Fault::Partial;
             }
             statistics(comment, &mut entry);
-        } else if let Some(at) = memchr::memmem::rfind(statement, b" # error=")
-            && !statement.ends_with(b";")
+        } else if !statement.ends_with(b";")
+            && let Some(at) = scan::rfind(statement, b" # error=", 1)
         {
             statement = &statement[..at];
             entry.fault = Fault::Error;
         }
         entry.text = statement.strip_suffix(b";").unwrap_or(statement);
+        entry.around = entry.text;
         if entry.fault == Fault::Error {
             entry.hits = UNKNOWN;
         }
@@ -352,7 +396,7 @@ impl Reader for Ql {
                 entry.kind = Kind::Other;
             }
             entry.class = &class;
-            let as_agent = memchr::memmem::find(entry.text, b" LIMIT 0,1000").is_some();
+            let as_agent = scan::rfind(entry.text, b" LIMIT 0,1000", 1).is_some();
             // What agents are asked is the words; the rest of their statement is another.
             let asked = entry.text;
             entry.text = found.matched.unwrap_or(asked);

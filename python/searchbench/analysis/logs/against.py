@@ -1,0 +1,347 @@
+"""A log of production beside a record of the laboratory: are their times the same?
+
+Quantiles of the log's times and of the service times on record, by class of the searches, and their
+ratio with an interval. Searches that follow each other depend on each other, so what is drawn with
+replacement is not searches but blocks of time: of the log equal stretches, of the record the slices
+of each valid trial's window (a block bootstrap; Künsch 1989). What a log writes as v lay up to its
+resolution above or half of it below, and the interval is widened by that.
+
+The log has the server's own time, the record what a client saw of it: the way to the server and
+the making of the reply are in the one and mostly not in the other. The answer says so, for nobody
+can take it out afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from searchbench.analysis.judge import judge
+from searchbench.analysis.judgement import Interval, Judgement
+from searchbench.analysis.trial.measured import Samples
+from searchbench.errors import RecordError
+from searchbench.logs.entries import UNKNOWN
+from searchbench.logs.searches import Searches
+from searchbench.record import Record
+from searchbench.workload.queries.analysis import terms
+
+Answer = Literal["the same", "faster", "slower", "not resolved", "too few"]
+
+QUANTILES = (0.5, 0.95, 0.99)
+ALIKE = 1.10  # a ratio within this is called the same
+LEVEL = 0.95
+METHOD = "block bootstrap over time"
+ALL = "all"
+OTHERS = "(in no class of the log)"
+_DRAWS = 1_000
+_BLOCKS = 60  # of the log's time
+_LEAST = 10  # searches beyond a quantile on either side, at least
+_BIN = math.log(1.005)  # times in one bin differ by half a percent
+_SEED = 0x74727574
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One quantile of one class: in the log and in the laboratory, in seconds, and laboratory /
+    log. ``log_s`` 0: below the log's resolution. ``n``: searches of either."""
+
+    of_class: str
+    quantile: float
+    n: tuple[int, int]
+    log_s: float
+    lab_s: float
+    ratio: float | None
+    interval: Interval | None
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """One treatment of a record held against a log. ``shares``: by class, of the searches of the
+    log and of the record. ``sentence``: what it comes to."""
+
+    treatment: str
+    label: str
+    lines: tuple[Line, ...]
+    shares: Mapping[str, tuple[float, float]]
+    sentence: str
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class _Side:
+    """Times in seconds, the block of each, and its class; ``step_s``: the finest difference."""
+
+    seconds: Floats
+    block: NDArray[np.int64]
+    of_class: NDArray[np.int64]
+    step_s: float = 0.0
+    seed: int = 0
+    drawn: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def __post_init__(self) -> None:
+        blocks = int(self.block.max(initial=0)) + 1
+        # Two sides of as many blocks must not draw the same ones.
+        rng = np.random.default_rng([_SEED, self.seed])
+        self.drawn = rng.multinomial(blocks, np.full(blocks, 1 / blocks), _DRAWS).astype(float)
+
+    def quantiles(self, mine: NDArray[np.bool_]) -> dict[float, tuple[float, Floats]]:
+        """By quantile its value, and its values in each of the draws; those with too few lack."""
+        seconds, block = self.seconds[mine], self.block[mine]
+        floor = max(self.step_s / 2, 1e-9)
+        number = np.rint(np.log(np.maximum(seconds, floor)) / _BIN).astype(np.int64)
+        bins, at = np.unique(number, return_inverse=True)
+        # What stands for a bin is the mean of what is in it, so that few values stay exact.
+        mean = np.bincount(at, seconds) / np.bincount(at)
+        counts = np.zeros((self.drawn.shape[1], len(bins)))
+        np.add.at(counts, (block, at), 1)
+        drawn = np.cumsum(self.drawn @ counts, axis=1)
+        ordered = np.sort(seconds)
+        found = {}
+        for q in QUANTILES:
+            if len(seconds) * min(q, 1 - q) < _LEAST:
+                continue
+            value = float(ordered[min(len(ordered) - 1, math.ceil(q * len(ordered)) - 1)])
+            total = drawn[:, -1:]
+            where = (drawn >= q * total).argmax(axis=1)
+            found[q] = value, mean[where[total[:, 0] > 0]]
+        return found
+
+
+def against(of: Searches, record: Record, judged: Judgement | None = None) -> tuple[Against, ...]:
+    """Each treatment of a record that has a valid trial, held against a log.
+
+    RecordError where the log has no times of answers, or no trial of the record is valid.
+    """
+    if not (of.ns != UNKNOWN).any():
+        raise RecordError(
+            "the log does not say how long its searches took, so there is nothing to hold against "
+            "the record: let the server write it ($request_time in nginx, %D in Apache)"
+        )
+    judged = judge(record) if judged is None else judged
+    names, of_class = of.classes()
+    log = _of_log(of, of_class)
+    found = []
+    for treatment in judged.treatments:
+        trials = [trial.trial for trial in treatment.trials if trial.counts]
+        if trials:
+            lab, known = _of_record(record, trials, of, names)
+            found.append(_held(treatment.treatment, treatment.label, log, lab, names, known))
+    if not found:
+        raise RecordError(
+            f"{record.path} has no valid trial to hold against the log{_invalid(judged)}"
+        )
+    return tuple(found)
+
+
+def _invalid(judged: Judgement) -> str:
+    """Why the trials are not valid, as far as it is said."""
+    trials = [trial for treatment in judged.treatments for trial in treatment.trials]
+    kinds = [f.kind for trial in trials for f in trial.findings if f.severity == "invalid"]
+    told = dict.fromkeys([*kinds, *(trial.reason for trial in trials if trial.reason)])
+    return f" ({', '.join(told)})" if told else ""
+
+
+def _of_log(of: Searches, of_class: NDArray[np.uint32]) -> _Side:
+    timed = of.ns != UNKNOWN
+    place = np.arange(len(of)) if of.at_ns is None else of.at_ns - of.at_ns[0]
+    # Blocks of equal time, or, where there are no times, of equally many searches.
+    block = place[timed] * _BLOCKS // (int(place.max(initial=0)) + 1)
+    step_s = float(np.median(of.resolution_ns[timed])) / 1e9
+    return _Side(of.ns[timed] / 1e9, block, of_class[timed].astype(np.int64), step_s, 1)
+
+
+def _of_record(
+    record: Record, trials: Sequence[str], of: Searches, names: Sequence[str]
+) -> tuple[_Side, str]:
+    """The measured requests of trials, and by what their classes are known; "": by nothing."""
+    samples = Samples(record)
+    seconds, blocks, classes = [], [], []
+    number = {name: i for i, name in enumerate(names)}
+    how, known = "", _Lookup(of)
+    first = 0
+    for trial in trials:
+        measured = samples.measured(trial)
+        lines = record.queries(samples.asked(trial))
+        of_query = np.full(max((line["query"] for line in lines), default=-1) + 1, -1, np.int64)
+        for line in lines:
+            name = line.get("class") or known.of(line)
+            how = how or ("record" if line.get("class") else "text" if name is not None else "")
+            of_query[line["query"]] = -1 if name is None else number.get(name, -1)
+        seconds.append(measured.service_ns / 1e9)
+        blocks.append(measured.part.astype(np.int64) + first)
+        classes.append(of_query[measured.query])
+        first += int(measured.part.max(initial=0)) + 1
+    side = _Side(np.concatenate(seconds), np.concatenate(blocks), np.concatenate(classes), seed=2)
+    return side, how
+
+
+class _Lookup:
+    """The class of what a record asked, by what the log asked; where several have it, the one that
+    asked it most often."""
+
+    def __init__(self, of: Searches) -> None:
+        times = np.bincount(of.line, minlength=len(of.lines))
+        self.known: dict[object, str] = {}
+        for at in np.argsort(times, kind="stable"):
+            line = of.lines[int(at)]
+            for key in _keys_of_line(line):
+                self.known[key] = str(line["class"])
+
+    def of(self, line: Mapping[str, Any]) -> str | None:
+        """The class of a line of a record's queries."""
+        algebra = line.get("algebra")
+        if algebra is None:
+            return self.known.get(str(line.get("text")))
+        match = algebra.get("match")
+        return next((self.known[k] for k in _keys(match) if k in self.known), None)
+
+
+def _keys_of_line(line: Mapping[str, Any]) -> list[object]:
+    if "path" in line or "sql" in line:
+        return [str(line.get("path", line.get("sql")))]
+    if "text" in line:
+        words = terms(str(line["text"]))
+        mode = line.get("match")
+        return [words, *([(str(mode), words)] if mode else [])]
+    return _keys(line["match"])
+
+
+def _keys(match: Mapping[str, Any] | None) -> list[object]:
+    """By what a match is known again: how and which words, or only which."""
+    if match is None:
+        return []
+    if "terms" in match:
+        words = tuple(match["terms"])
+        return [(str(match.get("mode")), words), words]
+    inner = [(kind, tuple(str(_keys(m)[:1]) for m in match.get(kind, ())))
+             for kind in ("must", "should", "must_not")]  # fmt: skip
+    return [tuple(inner)]
+
+
+def _held(
+    treatment: str, label: str, log: _Side, lab: _Side, names: Sequence[str], known: str
+) -> Against:
+    lines = list(_lines(ALL, log, lab, np.ones(len(log.seconds), bool),
+                        np.ones(len(lab.seconds), bool)))  # fmt: skip
+    shares: dict[str, tuple[float, float]] = {}
+    remarks = []
+    if known:
+        for number in np.argsort(-np.bincount(log.of_class, minlength=len(names)), kind="stable"):
+            mine, theirs = log.of_class == number, lab.of_class == number
+            shares[names[number]] = float(mine.mean()), float(theirs.mean())
+            if len(names) > 1 and (theirs.any() or mine.mean() >= 0.01):
+                lines += _lines(names[number], log, lab, mine, theirs)
+        strange = float((lab.of_class < 0).mean())
+        if strange:
+            shares[OTHERS] = 0.0, strange
+        apart = max((abs(a - b) for a, b in shares.values()), default=0.0)
+        if apart > 0.02:
+            name = max(shares, key=lambda name: abs(shares[name][0] - shares[name][1]))
+            remarks.append(
+                f"The mix is another: `{name}` is {shares[name][0]:.1%} of the log and "
+                f"{shares[name][1]:.1%} of the record; so compare class by class."
+            )
+    else:
+        remarks.append(
+            "The record's queries are not the log's, and have no class: all of them are compared "
+            "together, and their mix may be another."
+        )
+    below = [line for line in lines if line.log_s < log.step_s]
+    if below:
+        remarks.append(
+            f"{len(below)} of {len(lines)} quantiles are below the log's resolution of "
+            f"{log.step_s:g} s, so little is known of them."
+        )
+    return Against(treatment, label, tuple(lines), shares, _sentence(lines), tuple(remarks))
+
+
+def _lines(
+    name: str, log: _Side, lab: _Side, mine: NDArray[np.bool_], theirs: NDArray[np.bool_]
+) -> list[Line]:
+    of_log, of_lab = log.quantiles(mine), lab.quantiles(theirs)
+    n = int(mine.sum()), int(theirs.sum())
+    found = []
+    for q in QUANTILES:
+        if q not in of_log or q not in of_lab:
+            found.append(Line(name, q, n, math.nan, math.nan, None, None, "too few"))
+            continue
+        (log_s, logs), (lab_s, labs) = of_log[q], of_lab[q]
+        k = min(len(logs), len(labs))
+        low_q, high_q = (1 - LEVEL) / 2, (1 + LEVEL) / 2
+        with np.errstate(divide="ignore"):
+            lowest = labs[:k] / (logs[:k] + log.step_s)
+            highest = labs[:k] / np.maximum(0.0, logs[:k] - log.step_s / 2)
+        low, high = float(np.quantile(lowest, low_q)), _quantile(highest, high_q)
+        ratio = lab_s / log_s if log_s > 0 else None
+        interval = Interval(low, high, LEVEL, METHOD)
+        found.append(Line(name, q, n, log_s, lab_s, ratio, interval, _answer(low, high)))
+    return found
+
+
+def _quantile(values: Floats, q: float) -> float:
+    """A quantile of values that may be infinite, without the arithmetic between two of them."""
+    ordered = np.sort(values)
+    return float(ordered[min(len(ordered) - 1, math.ceil(q * len(ordered)) - 1)])
+
+
+def _answer(low: float, high: float) -> Answer:
+    if low >= 1 / ALIKE and high <= ALIKE:
+        return "the same"
+    if low > 1:
+        return "slower"
+    if high < 1:
+        return "faster"
+    return "not resolved"
+
+
+def _sentence(lines: Sequence[Line]) -> str:
+    own = [line for line in lines if line.of_class != ALL] or list(lines)
+    by = {answer: [line for line in own if line.answer == answer]
+          for answer in ("the same", "faster", "slower", "not resolved", "too few")}  # fmt: skip
+    known = len(own) - len(by["not resolved"]) - len(by["too few"])
+    if not known:
+        return (
+            f"Whether the laboratory tells the truth about production is not resolved: none of "
+            f"{len(own)} quantiles is known well enough. A longer log, finer times in it, or a "
+            "longer window would show it."
+        )
+    parts = []
+    if by["the same"]:
+        parts.append(f"{_are(by['the same'])} the same within {ALIKE - 1:.0%}")
+    for answer in ("faster", "slower"):
+        if some := by[answer]:
+            far = max(some, key=lambda line: abs(math.log(line.ratio or 1.0)))
+            times = f", up to {_times(far.ratio)} ({_called(far)})" if far.ratio else ""
+            parts.append(f"{_are(some)} {answer} in the laboratory{times}")
+    for answer in ("not resolved", "too few"):
+        if by[answer]:
+            told = "not resolved" if answer == "not resolved" else "of too few searches"
+            parts.append(f"{_are(by[answer])} {told}")
+    truth = "tells the truth about production" if not (by["faster"] or by["slower"]) else (
+        "does not tell the truth about production" if not by["the same"] else
+        "tells the truth about production in part")  # fmt: skip
+    return f"The laboratory {truth}: of {len(own)} quantiles " + _listed(parts) + "."
+
+
+def _are(lines: Sequence[Line]) -> str:
+    return f"{len(lines)} {'is' if len(lines) == 1 else 'are'}"
+
+
+def _times(ratio: float) -> str:
+    return f"{max(ratio, 1 / ratio):.3g} times"
+
+
+def _called(line: Line) -> str:
+    return f"p{100 * line.quantile:g} of {line.of_class}"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]

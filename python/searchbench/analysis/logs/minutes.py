@@ -1,0 +1,143 @@
+"""The minutes of a log as columns: a year has half a million of them. Stretches, and the worst."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from searchbench.analysis.logs.model import Moment
+from searchbench.logs.counts import Counts, flat
+
+_OVER = 400  # rows of the time
+_AT_ONCE = 20_000  # minutes whose buckets are summed together
+# The middle of each of the half doublings of times from 1.024 µs on (within 19 %).
+_MIDDLES = np.array([1e-6, *(1.024e-6 * 2 ** ((at - 0.5) / 2) for at in range(1, 65))])
+
+
+@dataclass(frozen=True, eq=False)
+class Minutes:
+    """A row a minute, ascending. ``mean_s``, ``p95_s``, ``max_s``: NaN where no time is known."""
+
+    at_s: NDArray[np.int64]
+    n: NDArray[np.int64]
+    mean_s: NDArray[np.float64]
+    p95_s: NDArray[np.float64]
+    max_s: NDArray[np.float64]
+    zero: NDArray[np.int64]
+    errors: NDArray[np.int64]
+    slowest: pa.ChunkedArray
+
+    @classmethod
+    def of(cls, counts: Counts) -> Minutes:
+        """The table of minutes, with its buckets made into quantiles."""
+        whole = {
+            name: counts.numbers("minutes", name).astype(np.int64)
+            for name in ("minute", "n", "sum_ns", "max_ns", "zero", "errors")
+        }
+        table = counts.tables["minutes"]
+        timed, p95_s = _quantiles(table.column("coarse"))
+        known = timed > 0
+        mean_s = np.full(len(timed), np.nan)
+        mean_s[known] = whole["sum_ns"][known] / timed[known] / 1e9
+        return cls(
+            whole["minute"] * 60,
+            whole["n"],
+            mean_s,
+            p95_s,
+            np.where(known, whole["max_ns"] / 1e9, np.nan),
+            whole["zero"],
+            whole["errors"],
+            table.column("slowest"),
+        )
+
+    def __len__(self) -> int:
+        return len(self.at_s)
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The first second, and the one after the last."""
+        return (int(self.at_s[0]), int(self.at_s[-1]) + 60) if len(self) else None
+
+    @property
+    def busiest(self) -> float | None:
+        """Searches a second of the minute that has the most."""
+        return int(self.n.max()) / 60 if len(self) else None
+
+    def step_s(self) -> int:
+        """Seconds of a row of the time: a round stretch of which there are at most 400."""
+        if self.span is None:
+            return 60
+        span = self.span[1] - self.span[0]
+        steps = (60, 300, 900, 3600, 14_400, 43_200, 86_400, 604_800)
+        return next((s for s in steps if span / s <= _OVER), span // _OVER + 60)
+
+    def over(self, step: int) -> tuple[Moment, ...]:
+        """Minutes joined into stretches; p95 is that of the worst minute in each."""
+        began = self.at_s // step * step
+        starts = np.flatnonzero(np.diff(began, prepend=began[:1] - 1))
+        bounds = [*starts.tolist(), len(self)]
+        rows = (slice(a, b) for a, b in pairwise(bounds))
+        return tuple(self._stretch(int(began[row.start]), row) for row in rows)
+
+    def _stretch(self, at_s: int, row: slice) -> Moment:
+        known = ~np.isnan(self.mean_s[row])
+        n, mean_s = self.n[row], self.mean_s[row]
+        total = sum((mean_s[known] * n[known]).tolist())
+        longest = np.where(known, self.max_s[row], -1.0)
+        worst = row.start + int(np.argmax(longest))
+        return Moment(
+            at_s,
+            int(n.sum()),
+            total / max(1, int(n[known].sum())) if known.any() else None,
+            float(self.p95_s[row][known].max()) if known.any() else None,
+            _or_none(self.max_s[worst]),
+            self._slowest(worst),
+            int(self.zero[row].sum()),
+            int(self.errors[row].sum()),
+        )
+
+    def worst(self, most: int) -> tuple[Moment, ...]:
+        """The minutes in which most time was waited altogether."""
+        known = np.flatnonzero(~np.isnan(self.mean_s))
+        waited = self.mean_s[known] * self.n[known]
+        order = known[np.lexsort((self.at_s[known], -waited))]
+        return tuple(self._moment(int(i)) for i in order[:most])
+
+    def _moment(self, i: int) -> Moment:
+        return Moment(
+            int(self.at_s[i]),
+            int(self.n[i]),
+            _or_none(self.mean_s[i]),
+            _or_none(self.p95_s[i]),
+            _or_none(self.max_s[i]),
+            self._slowest(i),
+            int(self.zero[i]),
+            int(self.errors[i]),
+        )
+
+    def _slowest(self, i: int) -> str:
+        text: str = self.slowest[i].as_py().decode("utf-8", errors="replace")
+        return text
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _quantiles(coarse: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Of the buckets of each minute how many times they count, and their 95 % quantile."""
+    all_timed, all_p95 = [np.zeros(0, np.int64)], [np.zeros(0)]
+    for chunk in coarse.cast(pa.large_binary()).chunks:
+        for begin in range(0, len(chunk), _AT_ONCE):
+            part = chunk.slice(begin, _AT_ONCE)
+            buckets = np.frombuffer(flat(part)[0], np.uint32).reshape(len(part), -1)
+            until = buckets.cumsum(axis=1, dtype=np.int64)
+            timed = until[:, -1]
+            at = (until < 0.95 * timed[:, None]).sum(axis=1)
+            all_timed.append(timed)
+            all_p95.append(np.where(timed > 0, _MIDDLES[at], np.nan))
+    return np.concatenate(all_timed), np.concatenate(all_p95)

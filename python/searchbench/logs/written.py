@@ -1,0 +1,144 @@
+"""Searches of a log as a file that a study replays, and beside it what the file is.
+
+OUT.jsonl             a search a line: what is asked, ``t`` (seconds), ``class``, ``index``
+OUT.jsonl.about.json  where it comes from, what it lacks, how to replay it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from searchbench.errors import QueryError
+from searchbench.logs.searches import Searches, limits
+
+FORMAT = 1
+_SECOND = 1_000_000_000
+_NO_SEARCHES = ("parts of searches", "no searches: writes, settings, pages")
+
+
+def write_searches(path: Path, of: Searches) -> None:
+    """The file. QueryError where it cannot be written."""
+    heads = [orjson.dumps(line)[:-1] for line in of.lines]
+    try:
+        with path.open("wb", buffering=1 << 20) as file:
+            if of.at_ns is None:
+                file.writelines(heads[i] + b"}\n" for i in of.line.tolist())
+                return
+            times = zip(of.line.tolist(), of.at_ns.tolist(), strict=True)
+            file.writelines(b'%s,"t":%s}\n' % (heads[i], _seconds(at)) for i, at in times)
+    except OSError as error:
+        raise QueryError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def about_path(path: Path) -> Path:
+    """Where it is written what a file is."""
+    return path.with_name(path.name + ".about.json")
+
+
+def write_about(path: Path, about: Mapping[str, Any]) -> Path:
+    """What a file is, beside it. QueryError where it cannot be written."""
+    place = about_path(path)
+    try:
+        place.write_bytes(orjson.dumps(about, option=orjson.OPT_INDENT_2) + b"\n")
+    except OSError as error:
+        raise QueryError(f"{place} cannot be written: {error.strerror or error}") from error
+    return place
+
+
+def about(
+    path: Path,
+    written: Searches,
+    log: Searches,
+    *,
+    cut: Mapping[str, Any] | None = None,
+    anonymised: Mapping[str, Any] | None = None,
+    warmup_s: float = 0.0,
+) -> dict[str, Any]:
+    """What a file is: of ``log``, the searches that were ``written``."""
+    at = written.at_ns
+    return {
+        "searchbench": "searches of a log",
+        "format": FORMAT,
+        "file": path.name,
+        "kind": written.kind,
+        "searches": len(written),
+        "distinct": len(np.unique(written.asked)),
+        "of": len(log),
+        "first_s": None if log.at_ns is None else int(log.at_ns[0]) / _SECOND,
+        "last_s": None if log.at_ns is None else int(log.at_ns[-1]) / _SECOND,
+        "zone": log.zone,
+        "seconds": None if at is None else int(at[-1] - at[0]) / _SECOND,
+        "step_s": None if at is None else log.step_ns / _SECOND,
+        "faithful": is_faithful(log),
+        "sentence": sentence(log),
+        "missing": dict(log.missing),
+        "limits": limits(log),
+        "left_out": dict(log.left_out),
+        "sources": list(log.files),
+        "cut": cut,
+        "anonymised": anonymised,
+        "study": study_of(path, written, warmup_s),
+    }
+
+
+def is_faithful(log: Searches) -> bool:
+    """Whether everything that was asked can be asked again as it was, at the log's times."""
+    lost = any(reason not in _NO_SEARCHES for reason in log.left_out)
+    return not (lost or log.missing or limits(log) or log.step_ns >= _SECOND)
+
+
+def sentence(log: Searches) -> str:
+    """How far the file is what production was asked."""
+    lost = {why: n for why, n in log.left_out.items() if why not in _NO_SEARCHES}
+    every = len(log) + sum(lost.values())
+    if is_faithful(log):
+        return (
+            f"All {every:,} searches of the log can be asked again as they were, at the log's own "
+            f"times (to {_step(log.step_ns)})."
+        )
+    told = [f"{n:,} {what}" for what, n in log.missing.items()]
+    told += [
+        f"{n:,} {'is' if n == 1 else 'are'} left out ({why})"
+        for why, n in sorted(lost.items(), key=lambda x: -x[1])
+    ]
+    if nowhere := limits(log):
+        told.append("the log has no " + ", no ".join(nowhere))
+    if log.step_ns >= _SECOND:
+        told.append(
+            f"its times are whole {'seconds' if log.step_ns == _SECOND else 'minutes'}, and the "
+            "searches of one are spread evenly over it"
+        )
+    of = f"{len(log):,} of the log's" if lost else "All"
+    return (
+        f"{of} {every:,} searches can be asked again, not quite as production was asked: "
+        f"{'; '.join(told)}."
+    )
+
+
+def study_of(path: Path, written: Searches, warmup_s: float) -> str:
+    """The tables with which a study replays a file."""
+    table = "queries" if written.kind == "words" else "requests"
+    file = orjson.dumps(path.name).decode()
+    load = '\n[load]\nkind = "replay"\n' if written.at_ns is not None else ""
+    if warmup_s and load:
+        load += f"warmup_s = {warmup_s:g}\n"
+    return f"[{table}]\nfile = {file}\n{load}"
+
+
+def _step(ns: int) -> str:
+    for unit, name in ((_SECOND, "s"), (1_000_000, "ms"), (1_000, "µs")):
+        if ns >= unit:
+            return f"{ns / unit:g} {name}"
+    return f"{ns} ns"
+
+
+def _seconds(ns: int) -> bytes:
+    whole, rest = divmod(ns, _SECOND)
+    if not rest:
+        return b"%d" % whole
+    return (b"%d.%09d" % (whole, rest)).rstrip(b"0")

@@ -1,0 +1,271 @@
+//! A table of queries: counted by hash, kept in the order in which they were met.
+//!
+//! It grows far beyond any cache, and most queries are asked once. So what is counted of a query is
+//! put at the end of a list, and only eight bytes of it where its hash says: each such place costs a
+//! miss of the cache. `near` and `nearer` begin it before it is waited for.
+
+use crate::queries::{Counts, SHOWN};
+
+/// One query and what is counted of it (`Counts`, without the bytes between its numbers).
+#[derive(Clone, Copy)]
+pub struct Entry {
+    pub hash: u64,
+    n: u64,
+    sum_ns: u64,
+    max_ns: u64,
+    zero: u32,
+    errors: u32,
+    first: u32,
+    /// Where its text is in the arena.
+    text: u32,
+}
+
+impl Entry {
+    pub fn counts(&self) -> Counts {
+        Counts {
+            n: self.n,
+            sum_ns: self.sum_ns,
+            max_ns: self.max_ns,
+            zero: self.zero,
+            errors: self.errors,
+            first: self.first,
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, other: &Counts) {
+        self.n += other.n;
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.zero = self.zero.saturating_add(other.zero);
+        self.errors = self.errors.saturating_add(other.errors);
+        self.first = self.first.min(other.first);
+    }
+}
+
+pub struct Table {
+    /// Open addressing by the low bits of the hash; 2^n places. 0: free. Else the low half of the
+    /// hash << 32 | the number of the entry, from 1.
+    places: Vec<u64>,
+    entries: Vec<Entry>,
+    /// Texts, each after a byte that says how long it is; the first is empty.
+    arena: Vec<u8>,
+}
+
+impl Table {
+    /// `places`: a power of two.
+    pub fn new(places: usize) -> Table {
+        Table {
+            places: vec![0; places],
+            entries: Vec::new(),
+            arena: vec![0],
+        }
+    }
+
+    /// In the order in which they were met.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    pub fn text(&self, entry: &Entry) -> &[u8] {
+        text_in(&self.arena, entry)
+    }
+
+    /// Whether so many of the places are taken that a search is long.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.entries.len() * 4 >= self.places.len() * 3
+    }
+
+    /// Adds; true where the query was new. There must be a free place.
+    #[inline]
+    pub fn add(&mut self, hash: u64, text: &[u8], counts: &Counts) -> bool {
+        let Some(at) = self.seek(hash, counts) else {
+            return false;
+        };
+        let text = self.keep(text);
+        self.put(at, hash, text, counts);
+        true
+    }
+
+    /// The same for a text that was kept last, which is forgotten where the query has one.
+    #[inline]
+    pub fn add_kept(&mut self, hash: u64, text: u32, counts: &Counts) {
+        match self.seek(hash, counts) {
+            Some(at) => self.put(at, hash, text, counts),
+            None if text > 0 => self.arena.truncate(text as usize),
+            None => {}
+        }
+    }
+
+    /// Adds to the entry of a hash; where there is none, gives the free place for it.
+    #[inline(always)]
+    fn seek(&mut self, hash: u64, counts: &Counts) -> Option<usize> {
+        let places = &mut self.places[..];
+        let mask = places.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            let place = places[at];
+            if place == 0 {
+                return Some(at);
+            }
+            if place >> 32 == hash & LOW {
+                let entry = &mut self.entries[(place & LOW) as usize - 1];
+                if entry.hash == hash {
+                    entry.add(counts);
+                    return None;
+                }
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, at: usize, hash: u64, text: u32, counts: &Counts) {
+        self.places[at] = hash << 32 | (self.entries.len() as u64 + 1);
+        self.entries.push(Entry {
+            hash,
+            n: counts.n,
+            sum_ns: counts.sum_ns,
+            max_ns: counts.max_ns,
+            zero: counts.zero,
+            errors: counts.errors,
+            first: counts.first,
+            text,
+        });
+    }
+
+    /// Where a text is kept. Those beyond 4 GB are not.
+    #[inline]
+    pub fn keep(&mut self, text: &[u8]) -> u32 {
+        let Ok(at) = u32::try_from(self.arena.len()) else {
+            return 0;
+        };
+        let kept = &text[..text.len().min(SHOWN)];
+        self.arena.push(kept.len() as u8);
+        self.arena.extend_from_slice(kept);
+        at
+    }
+
+    /// Brings the place of a hash near; `add` or `nearer` will look there soon.
+    #[inline]
+    pub fn near(&self, hash: u64) {
+        prefetch(&self.places[hash as usize & (self.places.len() - 1)]);
+    }
+
+    /// Brings the entry of a hash near, if there is one and its place is the first that is looked at.
+    #[inline]
+    pub fn nearer(&self, hash: u64) {
+        let place = self.places[hash as usize & (self.places.len() - 1)];
+        if place != 0
+            && place >> 32 == hash & LOW
+            && let Some(entry) = self.entries.get((place & LOW) as usize - 1)
+        {
+            prefetch(entry);
+        }
+    }
+
+    /// Twice as many places.
+    #[inline(never)]
+    pub fn double(&mut self) {
+        let mut places = vec![0; self.places.len() * 2];
+        let mask = places.len() - 1;
+        for &place in self.places.iter().filter(|&&place| place != 0) {
+            let mut at = (place >> 32) as usize & mask;
+            while places[at] != 0 {
+                at = (at + 1) & mask;
+            }
+            places[at] = place;
+        }
+        self.places = places;
+    }
+
+    pub fn clear(&mut self) {
+        self.places.fill(0);
+        self.entries.clear();
+        self.arena.truncate(1);
+    }
+
+    /// All queries by their hash.
+    pub fn by_hash(mut self, mut each: impl FnMut(&Entry, &[u8])) {
+        self.entries.sort_unstable_by_key(|entry| entry.hash);
+        for entry in &self.entries {
+            each(entry, text_in(&self.arena, entry));
+        }
+    }
+}
+
+const LOW: u64 = 0xffff_ffff;
+
+#[inline]
+fn text_in<'a>(arena: &'a [u8], entry: &Entry) -> &'a [u8] {
+    let at = entry.text as usize;
+    &arena[at + 1..at + 1 + arena[at] as usize]
+}
+
+/// Has the cache get what will be needed soon.
+#[inline(always)]
+pub fn prefetch<T>(what: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: it is there; a prefetch changes nothing that can be seen.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(what).cast::<i8>()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = what;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one() -> Counts {
+        Counts {
+            n: 1,
+            first: 3,
+            ..Counts::default()
+        }
+    }
+
+    #[test]
+    fn hashes_that_share_their_low_half_are_told_apart() {
+        let mut table = Table::new(8);
+        for high in 1..=20u64 {
+            if table.is_full() {
+                table.double();
+            }
+            let text = high.to_string();
+            assert!(table.add(high << 32 | 5, text.as_bytes(), &one()));
+            assert!(!table.add(high << 32 | 5, b"other", &one()));
+            table.near(high << 32 | 5);
+            table.nearer(high << 32 | 5);
+        }
+        let mut found = Vec::new();
+        table
+            .by_hash(|entry, text| found.push((entry.hash >> 32, entry.counts().n, text.to_vec())));
+        let wanted: Vec<_> = (1..=20u64)
+            .map(|h| (h, 2, h.to_string().into_bytes()))
+            .collect();
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn a_text_is_cut_where_it_is_no_longer_shown_and_may_be_empty() {
+        let mut table = Table::new(8);
+        table.add(1, &[b'x'; 1000], &one());
+        table.add(2, b"", &one());
+        let lengths: Vec<usize> = table
+            .entries()
+            .iter()
+            .map(|e| table.text(e).len())
+            .collect();
+        assert_eq!(lengths, [SHOWN, 0]);
+        table.clear();
+        assert!(table.entries().is_empty() && table.add(1, b"a", &one()));
+    }
+}

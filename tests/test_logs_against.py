@@ -1,0 +1,175 @@
+"""A log of production beside a record of the laboratory: whether the one tells the truth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from records import Study, by_query
+from searchbench.analysis.logs.against import ALL, Against, Line, _lines, _Side, against
+from searchbench.cli import app
+from searchbench.errors import QueryError, RecordError, SearchbenchError
+from searchbench.logs.counts import Options
+from searchbench.logs.entries import read_entries
+from searchbench.logs.searches import Searches, searches_of
+from searchbench.logs.sources import find
+from searchbench.record import open_record
+
+SLOW = 3.0  # times as long as the others, queries of odd numbers take
+
+
+class Classed(Study):
+    """A study whose queries say of which class they are."""
+
+    def _queries(self) -> list[dict[str, Any]]:
+        named = ("plain", "slow")
+        return [{**row, "class": named[row["query"] % 2]} for row in super()._queries()]
+
+
+def record_of(place: Path, kind: type[Study] = Classed) -> Path:
+    study = kind(blocks=3, block_noise=0.0, control=None)
+    slow = dict.fromkeys(range(1, study.queries, 2), SLOW)
+    study.add("a", server=by_query(0.004, slow, 0.4), rate_per_s=400.0, seconds=11.0)
+    return study.write(place)
+
+
+def log_of(place: Path, n: int, factor: dict[str, float], unit_us: int = 1) -> Searches:
+    """A log of ``n`` searches over two hours; by class, how much faster than in the laboratory."""
+    rng = np.random.default_rng(5)
+    lines = []
+    for i, at in enumerate(np.sort(rng.uniform(0, 7200, n)).tolist()):
+        number = i % 40
+        name = ("plain", "slow")[number % 2]
+        took_s = 0.004 * (SLOW if name == "slow" else 1) * np.exp(0.4 * rng.standard_normal())
+        took_us = int(took_s * 1e6 / factor[name] / unit_us) * unit_us
+        unit = {"duration_us": took_us} if unit_us < 1000 else {"took_ms": took_us // 1000}
+        lines.append({"time": 1.7e9 + at, "q": f"word{number}", "kind": name, **unit})
+    place.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    options = Options(columns=(("kind", "class", ""),))
+    return searches_of(read_entries(find([place]), options))
+
+
+def line(found: Against, of_class: str, quantile: float) -> Line:
+    (one,) = [x for x in found.lines if (x.of_class, x.quantile) == (of_class, quantile)]
+    return one
+
+
+def test_equal_times_are_called_the_same_by_class(tmp_path: Path) -> None:
+    log = log_of(tmp_path / "a.jsonl", 40_000, {"plain": 1.0, "slow": 1.0})
+    (found,) = against(log, open_record(record_of(tmp_path / "record")))
+    assert {x.of_class for x in found.lines} == {ALL, "plain", "slow"}
+    for name, median in (("plain", 0.004), ("slow", 0.004 * SLOW)):
+        one = line(found, name, 0.5)
+        assert one.answer == "the same"
+        assert (one.log_s, one.lab_s) == pytest.approx((median, median), rel=0.05)
+        assert one.interval is not None
+        assert one.interval.low < 1 < one.interval.high
+    assert found.sentence.startswith("The laboratory tells the truth about production: of 6")
+    assert found.shares["slow"] == pytest.approx((0.5, 0.5), abs=0.02)
+
+
+def test_a_class_that_production_answers_faster_is_named(tmp_path: Path) -> None:
+    log = log_of(tmp_path / "a.jsonl", 40_000, {"plain": 1.0, "slow": 2.0})
+    (found,) = against(log, open_record(record_of(tmp_path / "record")))
+    assert line(found, "plain", 0.5).answer == "the same"
+    one = line(found, "slow", 0.5)
+    assert one.answer == "slower"
+    assert one.ratio == pytest.approx(2.0, rel=0.05)
+    assert "in part" in found.sentence
+    assert "slower in the laboratory, up to 2" in found.sentence
+    assert "of slow)" in found.sentence
+
+
+def test_what_lies_below_the_resolution_of_the_log_is_not_resolved(tmp_path: Path) -> None:
+    log = log_of(tmp_path / "a.jsonl", 20_000, {"plain": 10.0, "slow": 10.0}, unit_us=1000)
+    (found,) = against(log, open_record(record_of(tmp_path / "record")))
+    one = line(found, "plain", 0.5)
+    assert one.log_s == 0
+    assert one.ratio is None
+    # It took less than a millisecond there, and four here: that much is known.
+    assert one.answer == "slower"
+    assert one.interval is not None
+    assert one.interval.low > 1
+    assert np.isinf(one.interval.high)
+    assert any("below the log's resolution of 0.001 s" in text for text in found.remarks)
+    close = log_of(tmp_path / "b.jsonl", 20_000, {"plain": 4.0, "slow": 4.0}, unit_us=1000)
+    (found,) = against(close, open_record(tmp_path / "record"))
+    near = line(found, "slow", 0.5)
+    assert near.interval is not None
+    assert near.interval.high / near.interval.low > 1.2
+
+
+def test_few_searches_decide_nothing(tmp_path: Path) -> None:
+    log = log_of(tmp_path / "a.jsonl", 60, {"plain": 1.0, "slow": 1.0})
+    (found,) = against(log, open_record(record_of(tmp_path / "record")))
+    assert {x.answer for x in found.lines} <= {"too few", "not resolved"}
+    assert "is not resolved" in found.sentence
+
+
+def test_queries_without_a_class_have_that_of_the_same_words_in_the_log(tmp_path: Path) -> None:
+    log = log_of(tmp_path / "a.jsonl", 20_000, {"plain": 1.0, "slow": 1.0})
+    (found,) = against(log, open_record(record_of(tmp_path / "record", Study)))
+    # Queries of even numbers are one word; those of odd ones have a second, which no log has.
+    assert line(found, "plain", 0.5).answer == "the same"
+    assert found.shares["plain"][1] == pytest.approx(0.5, abs=0.02)
+    assert any("The mix is another" in text for text in found.remarks)
+
+
+def test_the_intervals_hold_what_they_say() -> None:
+    """Searches of one moment are alike, as in a slow hour: blocks know it, singles do not."""
+    rng = np.random.default_rng(11)
+    every, alone = np.ones(3600, bool), np.arange(3600)
+    held, tries = 0, 60
+    for number in range(tries):
+        sides = []
+        for seed in (1, 2):
+            block = np.repeat(np.arange(60), 60)
+            slow = np.repeat(np.exp(0.3 * rng.standard_normal(60)), 60)
+            seconds = 0.01 * slow * np.exp(0.3 * rng.standard_normal(len(block)))
+            sides.append(_Side(seconds, block, np.zeros(len(block), np.int64), 0.0, seed))
+        one = median(_lines(ALL, *sides, every, every))
+        held += one[0] <= 1 <= one[1]
+        if number == 0:
+            singles = [_Side(s.seconds, alone, s.of_class, 0.0, s.seed) for s in sides]
+            two = median(_lines(ALL, *singles, every, every))
+            assert np.log(two[1] / two[0]) < 0.5 * np.log(one[1] / one[0])
+    assert held / tries >= 0.88
+
+
+def median(lines: list[Line]) -> tuple[float, float]:
+    """The interval of the ratio of the medians."""
+    (one,) = [x for x in lines if x.quantile == 0.5]
+    assert one.interval is not None
+    return one.interval.low, one.interval.high
+
+
+def test_the_command_says_it_and_refuses_what_it_cannot_hold(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_of(tmp_path / "a.jsonl", 40_000, {"plain": 1.0, "slow": 1.0})
+    record = record_of(tmp_path / "record")
+    argv = ["logs", str(tmp_path / "a.jsonl"), "--column", "kind=class", "--against", str(record)]
+    assert app(argv) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.startswith("The laboratory tells the truth about production")
+    assert "The log has the server's own times" in printed
+    assert app([*argv, "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert {x["answer"] for x in told["lines"]} == {"the same"}
+    untimed = tmp_path / "untimed.jsonl"
+    untimed.write_text('{"time": "2026-01-01T00:00:00Z", "q": "red"}\n' * 30)
+    with pytest.raises(RecordError, match="does not say how long"):
+        app(["logs", str(untimed), "--format", "json", "--against", str(record)])
+
+
+def test_compare_names_the_way_for_a_log(tmp_path: Path) -> None:
+    log_of(tmp_path / "a.jsonl", 40, {"plain": 1.0, "slow": 1.0})
+    assert app(["logs", str(tmp_path / "a.jsonl"), "--record", str(tmp_path / "log")]) == 0
+    with pytest.raises(SearchbenchError, match="searchbench logs FILE --against RECORD"):
+        app(["compare", str(tmp_path / "log"), str(tmp_path / "log")])
+    with pytest.raises(QueryError, match="takes that of a study"):
+        app(["logs", str(tmp_path / "a.jsonl"), "--against", str(tmp_path / "log")])
