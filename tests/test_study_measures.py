@@ -190,7 +190,11 @@ def test_one_path_has_no_times_to_replay(base):
 
 def test_the_whole_studies_on_the_page_of_reference_are_right(base):
     (base / "access.log").write_text(
-        '1.2.3.4 - - [01/Jan/2026:00:00:00 +0000] "GET /a HTTP/1.1" 200 1\n'
+        "".join(
+            f"1.2.3.4 - - [01/Jan/2026:{m // 60:02}:{m % 60:02}:00 +0000] "
+            '"GET /search?q=a HTTP/1.1" 200 1\n'
+            for m in range(24 * 60)
+        )
     )
     blocks = re.findall(r"```toml\n(.*?)```", reference(), re.DOTALL)
     whole = [right(block, base) for block in blocks if block.startswith("question")]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 from searchbench.workload.queries.algebra import Boolean, Query, declared_terms
 
-LONGEST = 200  # characters of a name
+LONGEST = 4_000  # characters of a name
 
 # The greatest number of words of each band; all above are one.
 _BANDS = ((5, ""), (10, "6-10 words"), (20, "11-20 words"), (50, "21-50 words"))
