@@ -179,17 +179,15 @@ def drafts(
             found.append((replace(draft, ratio=ratio, p_value=p), logs, ""))
         if not judging.driven:
             continue
-        measured = asked.fewest_on_both(by_id[a], by_id[b], samples, pair)
-        other_queries = answers.otherwise(a, b)
-        alike = asked.requests_alike(by_id[a], by_id[b], samples, other_queries, members)
+        both, others = (by_id[a], by_id[b]), answers.otherwise(a, b)
+        measured = asked.fewest_on_both(*both, samples, pair)
+        alike = asked.requests_alike(*both, samples, others, members)
         other = metrics_for(loads[b], metric)
         for name in (name for name in metrics_for(loads[a], metric) if name in other):
             floor = floors[name].value if name in floors else 1.0
-            draft, logs = _draft(
-                by_id[a], by_id[b], loads, samples, pair, name, floor, distinct, members
-            )
+            draft, logs = _draft(*both, loads, samples, pair, name, floor, distinct, members)
             said = ""
-            shares = [(t.label, failed.share(t)) for t in (by_id[a], by_id[b])]
+            shares = [(t.label, failed.share(t)) for t in both]
             draft = replace(draft, failed=(shares[0][1], shares[1][1]))
             if clause := failed.said(shares):
                 draft = replace(draft, reason=_join(draft.reason, clause))
@@ -200,9 +198,7 @@ def drafts(
                 draft = replace(
                     draft, ratio=ratio, p_value=p, state=known.kind, state_floor=known.ratio,
                     build_floor=builds.floor(len(once), ratio) if (a, b) in once and ratio else 1.0,
-                    answers_floor=asked.by_the_queue(
-                        (by_id[a], by_id[b]), samples, loads, other_queries, name, sum(logs)
-                    ),
+                    answers_floor=asked.by_the_queue(both, samples, loads, others, name, sum(logs)),
                 )  # fmt: skip
             draft = replace(draft, queries_measured=measured, requests_alike=alike)
             found.append((draft, logs, said))
