@@ -86,7 +86,8 @@ def study(
     floors = pairs.noise_floors(treatments, metrics)
     loads = {t.treatment: Load(kind="closed", clients=1) for t in treatments}
     nothing = cast("Any", _Unasked())
-    found = pairs.comparisons(treatments, loads, nothing, nothing, floors, *metrics, built)
+    drafts = pairs.drafts(treatments, loads, nothing, nothing, floors, *metrics, built)
+    found = pairs.decided(drafts)
     return tuple(c for c in found if c.metric == "throughput")
 
 

@@ -51,7 +51,8 @@ def pair(slower: float = 2.0, *, blocks: int = 5, **study: Any) -> Study:
 
 def test_steady_systems_are_compared(tmp_path: Path) -> None:
     found, c = judged(tmp_path / "r", pair())
-    assert (c.state, c.state_floor, c.verdict) == ("steady", 1.0, "slower")
+    assert (c.state, c.verdict) == ("steady", "slower")
+    assert 1 <= c.state_floor < 1.02, "what drift steady windows leave"
     assert found.verdict.best == "a"
     assert "steady" not in found.verdict.decision
 

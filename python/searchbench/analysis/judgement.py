@@ -525,8 +525,8 @@ class Scale:
     """One metric against one numeric factor, all other factors held.
 
     ``held``: the levels of the others. ``best``: of the levels that no other is resolved to be
-    better than, the one with the best mean. ``best_not_resolved_from``: levels that no chain of
-    resolved comparisons puts below it; empty: it is the best, else it only leads.
+    better than, the one with the best mean. ``best_not_resolved_from``: levels that it is not shown
+    to be better than, by the rule for the best; empty: it is the best, else it only leads.
     """
 
     factor: str

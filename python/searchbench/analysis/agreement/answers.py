@@ -65,8 +65,11 @@ class AnswerBook:
             first = self.of(treatment)
             used = {*self._used(treatment).values()}
             trials = [t for t in self.trials.get(treatment, []) if t.trial in used]
-            self._varied[treatment] = first and every_trial.read(
-                self.record, trials, first, require=self.rule.require, k=self.rule.k
+            require, k = self.rule.require, self.rule.k
+            self._varied[treatment] = (
+                None
+                if first is None
+                else every_trial.read(self.record, trials, first, require=require, k=k)
             )
         return self._varied[treatment]
 

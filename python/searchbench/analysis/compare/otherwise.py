@@ -60,7 +60,7 @@ def by_the_queue(winner: Measured, rival: Measured, load: Load, other: Ints, met
     other clients, of which ``other`` have their share; each may cost it as much as it takes longer
     than the rest at the rival, and than at the winner. Where clients ask in turns, one of ``other``
     finds fewer of its kind before it than the rest do, and so seems less long than it is: by as
-    many as the rest find there, so that from one on nothing is known of it.
+    many as it finds fewer, so that from one on nothing is known of it.
     A quantile can be made by as many requests as waited behind ``other``: as many as find one there
     in the time that it takes longer (Little's law), and as many again that wait for these.
     """
@@ -74,10 +74,10 @@ def by_the_queue(winner: Measured, rival: Measured, load: Load, other: Ints, met
     share = float(at.mean())
     longer = max(0.0, _longer(rival, other) - _longer(winner, other))
     if closed:
-        found_there = (clients - 1) * share
-        if found_there >= 1:
+        fewer = _finds_fewer(rival, at, clients)
+        if fewer >= 1:
             return math.inf
-        longer /= 1 - found_there
+        longer /= 1 - fewer
         delay = clients * share * longer
         rest = float(_times(rival, "response")[~at].mean()) + (load.think_s or 0.0)
         made = rest / (rest - delay) if delay < rest else math.inf
@@ -97,6 +97,21 @@ def by_the_queue(winner: Measured, rival: Measured, load: Load, other: Ints, met
         return math.inf
     now, then = (times[latency.rank(times.size, of)] for of in (q, q - behind))
     return float(now / then) if then > 0 else math.inf
+
+
+def _finds_fewer(measured: Measured, at: NDArray[np.bool_], clients: int) -> float:
+    """How many fewer of the requests ``at`` one of them finds among those that the other clients
+    sent last than any other request does; at least 0, and with two standard errors. Where it is not
+    known when they were due: all that there are.
+    """
+    if measured.due_ns is None:
+        return (clients - 1) * float(at.mean())
+    own = at[np.argsort(measured.due_ns, kind="stable")]
+    so_far = np.append(0, np.cumsum(own))
+    end = np.arange(own.size)
+    before = (so_far[end] - so_far[np.maximum(0, end - (clients - 1))]).astype(np.float64)
+    error = float(before.std()) / math.sqrt(np.count_nonzero(own))
+    return max(0.0, float(before[~own].mean() - before[own].mean()) + 2 * error)
 
 
 def _longer(measured: Measured, other: Ints) -> float:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.analysis.agreement.agreement import Pair
-from searchbench.analysis.compare import builds, failed, jobs, otherwise, standing, state
+from searchbench.analysis.compare import asked, builds, failed, jobs, standing, state
 from searchbench.analysis.compare.family import family
 from searchbench.analysis.compare.mix import MINGLED, Mix, adds_up, timed
 from searchbench.analysis.judgement import Comparison, Floor, TreatmentResult, TrialResult
@@ -43,7 +43,6 @@ MANY_TWINS = 20  # from here on the floor is the 95 % quantile, not the greatest
 
 Floats = NDArray[np.float64]
 _NO_JOBS = Judging()
-_NONE = np.empty(0, np.int64)
 
 
 def metrics_for(load: Load, wanted: str) -> tuple[str, ...]:
@@ -89,7 +88,7 @@ def noise_floors(treatments: Sequence[TreatmentResult], metrics: Sequence[str]) 
     """
     twins = [
         (own[block], twin)
-        for own, twins in ((_by_block(t), _by_block(t, control=True)) for t in treatments)
+        for own, twins in ((asked.by_block(t), asked.by_block(t, control=True)) for t in treatments)
         for block, twin in twins.items()
         if block in own
     ]
@@ -180,19 +179,17 @@ def drafts(
             found.append((replace(draft, ratio=ratio, p_value=p), logs, ""))
         if not judging.driven:
             continue
-        measured = fewest_on_both(by_id[a], by_id[b], samples, pair)
-        other_queries = answers.otherwise(a, b) if pair is not None else _NONE
-        asked_alike = requests_alike(by_id[a], by_id[b], samples, other_queries)
+        both, others = (by_id[a], by_id[b]), answers.otherwise(a, b)
+        measured = asked.fewest_on_both(*both, samples, pair)
+        alike = asked.requests_alike(*both, samples, others, members)
         other = metrics_for(loads[b], metric)
         for name in metrics_for(loads[a], metric):
             if name not in other or of_job(name):
                 continue
             floor = floors[name].value if name in floors else 1.0
-            draft, logs = _draft(
-                by_id[a], by_id[b], loads, samples, pair, name, floor, distinct, members
-            )
+            draft, logs = _draft(*both, loads, samples, pair, name, floor, distinct, members)
             said = ""
-            shares = [(t.label, failed.share(t)) for t in (by_id[a], by_id[b])]
+            shares = [(t.label, failed.share(t)) for t in both]
             draft = replace(draft, failed=(shares[0][1], shares[1][1]))
             if clause := failed.said(shares):
                 draft = replace(draft, reason=_join(draft.reason, clause))
@@ -203,11 +200,9 @@ def drafts(
                 draft = replace(
                     draft, ratio=ratio, p_value=p, state=known.kind, state_floor=known.ratio,
                     build_floor=builds.floor(len(once), ratio) if (a, b) in once and ratio else 1.0,
-                    answers_floor=_by_the_queue(
-                        (by_id[a], by_id[b]), samples, loads, other_queries, name, sum(logs)
-                    ),
+                    answers_floor=asked.by_the_queue(both, samples, loads, others, name, sum(logs)),
                 )  # fmt: skip
-            draft = replace(draft, queries_measured=measured, requests_alike=asked_alike)
+            draft = replace(draft, queries_measured=measured, requests_alike=alike)
             found.append((draft, logs, said))
     return Drafts(found, by_id, loads, noises, by_jobs)
 
@@ -266,7 +261,7 @@ def _draft(
             blank = replace(blank, same_top_k=same, empty=empty)
         if why := apart(pair):
             return replace(blank, verdict="not comparable", reason=why), []
-    mine, other = _by_block(a), _by_block(b)
+    mine, other = asked.by_block(a), asked.by_block(b)
     unusable = [t.label for t, found in ((a, mine), (b, other)) if not found]
     if unusable:
         why = f"no trial of {' or of '.join(unusable)} is valid"
@@ -298,57 +293,6 @@ def _draft(
     if mingled:
         blank = replace(blank, reason=_join(blank.reason, MINGLED))
     return blank, logs
-
-
-def fewest_on_both(
-    a: TreatmentResult, b: TreatmentResult, samples: Samples, pair: Pair | None
-) -> int | None:
-    """The fewest agreeing queries that a block measured on both sides; None: not compared."""
-    if pair is None:
-        return None
-    mine, other = _by_block(a), _by_block(b)
-    counts = []
-    for block in mine.keys() & other.keys():
-        x, y = (samples.measured(side[block].trial) for side in (mine, other))
-        counts.append(Mix(x, y, pair.agreeing).queries)
-    return min(counts, default=0)
-
-
-def requests_alike(
-    a: TreatmentResult, b: TreatmentResult, samples: Samples, other: NDArray[np.int64]
-) -> float:
-    """The share of the measured requests that ask what both answer alike, of the side with less.
-
-    A query that is asked often is one among the distinct ones, and many requests.
-    """
-    shares = []
-    for t in (a, b) if other.size else ():
-        asked = [samples.measured(trial.trial).query for trial in _by_block(t).values()]
-        n = sum(query.size for query in asked)
-        of = sum(int(np.count_nonzero(otherwise.chosen(query, other))) for query in asked)
-        shares.append(1 - of / n if n else 1.0)
-    return min(shares, default=1.0)
-
-
-def _by_the_queue(
-    both: tuple[TreatmentResult, TreatmentResult],
-    samples: Samples,
-    loads: Mapping[str, Load],
-    other: NDArray[np.int64],
-    metric: str,
-    log_ratio: float,
-) -> float:
-    """What waiting behind ``other`` could make of a ratio: the most of any block."""
-    winner, rival = both[::-1] if log_ratio > 0 else both
-    if not other.size or not timed(metric):
-        return 1.0
-    mine, theirs, load = _by_block(winner), _by_block(rival), loads[rival.treatment]
-    return max(
-        otherwise.by_the_queue(
-            *(samples.measured(side[k].trial) for side in (mine, theirs)), load, other, metric
-        )
-        for k in mine.keys() & theirs.keys()
-    )
 
 
 def _remarked(c: Comparison) -> Comparison:
@@ -494,14 +438,6 @@ def _chosen(measured: Measured, keep: NDArray[np.int64]) -> NDArray[np.bool_]:
     table = np.zeros(top + 1, dtype=bool)
     table[keep] = True
     return table[measured.query]
-
-
-def _by_block(treatment: TreatmentResult, *, control: bool = False) -> dict[int, TrialResult]:
-    return {
-        trial.block: trial
-        for trial in treatment.trials
-        if trial.status == "valid" and trial.control is control
-    }
 
 
 def _join(first: str, second: str) -> str:

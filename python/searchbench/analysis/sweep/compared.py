@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.compare import builds, failed, otherwise, pairs, standing, state
+from searchbench.analysis.compare import asked, builds, failed, otherwise, pairs, standing, state
 from searchbench.analysis.compare.same_work import SameWork
 from searchbench.analysis.judgement import Comparison, TreatmentResult
 from searchbench.analysis.stats import intervals, within
@@ -251,7 +251,7 @@ def _draft(
     if mixed is not None:
         draft = _counted(draft, mixed, work)
     elif pair is not None:
-        measured = pairs.fewest_on_both(of[0], of[1], evidence.samples, pair)
+        measured = asked.fewest_on_both(of[0], of[1], evidence.samples, pair)
         draft = replace(draft, queries_measured=measured)
     elif not one_list(a, b, (evidence.samples, evidence.samples)):
         reasons.append(MAY_DIFFER)

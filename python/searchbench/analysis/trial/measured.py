@@ -21,7 +21,7 @@ from searchbench.record.trial import Asked
 
 NEVER = -1  # an instant that did not happen
 INSTANTS = ("due", "free", "sent", "done")
-KEPT_ROWS = 20_000_000  # measured samples kept in memory: 23 bytes each
+KEPT_ROWS = 20_000_000  # measured samples kept in memory: 31 bytes each
 
 Ints = NDArray[np.int64]
 
@@ -59,8 +59,8 @@ class Trace:
 class Measured:
     """The requests of the window that ended well (outcome ok), for figures.
 
-    ``part``: the slice of the window that each was due in. ``client``: as of ``Trace``. Invariant:
-    all arrays have the same length.
+    ``part``: the slice of the window that each was due in. ``client``: as of ``Trace``. ``due_ns``:
+    when each was due; None: not known. Invariant: all arrays have the same length.
     """
 
     query: NDArray[np.uint32]
@@ -69,6 +69,7 @@ class Measured:
     part: NDArray[np.uint8]
     window_s: float
     client: NDArray[np.uint16] | None = None
+    due_ns: Ints | None = None
 
 
 def read_trace(record: Record, trial: Trial) -> Trace:
@@ -142,6 +143,7 @@ def measured_of(trace: Trace) -> Measured:
         part=within.slices(trace.due[kept], trace.window).astype(np.uint8),
         window_s=trace.window_s,
         client=None if trace.client is None else trace.client[kept],
+        due_ns=trace.due[kept],
     )
 
 
