@@ -62,7 +62,7 @@ def test_every_command_of_the_page_reads_its_log(
         assert app(own) == 0, argv
         said[" ".join(argv)] = capsys.readouterr().out
     first, generated, example, nightly, fields, pattern = said.values()
-    assert "Times: Half of the searches took at most" in first
+    assert "Times: Half of the searches took" in first
     assert generated == ""
     assert example.startswith("20,000 lines (sphinx)")
     page = folder / "example.html"
