@@ -84,7 +84,7 @@ def test_every_command_of_the_page_reads_its_log(
         said[" ".join(argv)] = capsys.readouterr().out
     unwrapped = {command: " ".join(text.split()) for command, text in said.items()}
     first, generated, example, nightly, fields, pattern, load, cut, *others = said.values()
-    assert "Times: Half of the searches took at most" in first
+    assert "Times: Half of the searches took" in first
     assert generated == ""
     assert example.startswith("20,000 lines (sphinx)")
     page = folder / "example.html"
@@ -92,7 +92,7 @@ def test_every_command_of_the_page_reads_its_log(
     assert page.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
     assert (folder / "sphinx-log" / "report" / "logs.html").is_file(), nightly
     assert fields.startswith("60 lines (json)")
-    assert "the longest took 12.5 ms" in fields
+    assert "the longest took less than 12.6 ms" in fields
     assert "red lamp" in fields
     assert "(line)" in pattern.partition("\n")[0]
     assert load.startswith("20,000 searches, ")

@@ -106,7 +106,12 @@ def count(
         if before is not None:
             log.add({name: _columns(table) for name, table in before.items()})
         read = log.read(
-            [(s.path, s.server, named, s.skip_bytes) for s in sources],
+            [
+                (s.again_from, s.server, s.format, 0)
+                if s.again_from
+                else (s.path, s.server, named or s.format, s.skip_bytes)
+                for s in sources
+            ],
             zone=list(offsets(options.zone)),
             unit_ns=UNITS_NS[options.unit],
             parameters=list(options.parameters),
@@ -119,10 +124,20 @@ def count(
     except ValueError as error:
         raise QueryError(str(error)) from None
     for source, found in zip(sources, read, strict=True):
+        if source.again_from:
+            _without_header(found, source)
         found["read_bytes"] = source.skip_bytes + found["bytes"]
         found["head_bytes"], found["digest"] = source.head_bytes, source.digest
         found["known_as"] = source.known_as
     return Counts({name: _table(name, given) for name, given in log.tables().items()}, read)
+
+
+def _without_header(found: dict[str, Any], source: Source) -> None:
+    """What became of a file whose header was read again, as if it had not been."""
+    found["path"] = source.path
+    found["bytes"] -= source.header_bytes
+    found["lines"] -= 1
+    found["examples"] = [(line - 1, *rest) for line, *rest in found["examples"]]
 
 
 def _table(name: str, given: Mapping[str, Any]) -> pa.Table:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
@@ -24,7 +25,7 @@ import pyarrow.parquet as pq
 
 from searchbench.errors import RecordError
 from searchbench.logs.counts import TEXTS, Counts, Options, count
-from searchbench.logs.sources import Source, known_again
+from searchbench.logs.sources import Source, identity, known_again, tail, with_header
 
 FORMAT = 1
 FILE = "logs.json"
@@ -92,12 +93,15 @@ def add(
         )
     read_before = before.counts.sources if before else []
     known = known_again(sources, read_before)
-    made = count(
-        known,
-        replace(options, keep_tail=True),
-        before.counts.tables if before else None,
-        on_tick,
-    )
+    with TemporaryDirectory(prefix="searchbench-logs-") as folder:
+        made = count(
+            [with_header(source, Path(folder)) for source in known],
+            replace(options, keep_tail=True),
+            before.counts.tables if before else None,
+            on_tick,
+        )
+    for source in made.sources:
+        source["tail"] = tail(str(source["path"]), int(source["read_bytes"]))
     increment = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "entries": sum(s["entries"] for s in made.sources),
@@ -119,7 +123,8 @@ def _joined(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[dic
     """All sources; of one that was gone on with, its parts together, under its newest name."""
     found = list(before)
     for source in now:
-        old = next((s for s in found if s["digest"] and s["digest"] == source["known_as"]), None)
+        known_as = source["known_as"]
+        old = next((s for s in found if known_as and identity(s) == known_as), None)
         if old is None:
             found.append(source)
             continue

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import shutil
 import zlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -15,6 +17,7 @@ from searchbench.errors import QueryError
 
 STANDARD_INPUT = "-"
 _HEAD_BYTES = 4096  # by which a file is known again, unpacked
+_TAIL_BYTES = 65536  # before the place where the last reading ended: it must be the same too
 _NEVER = frozenset((".html", ".pdf", ".parquet", ".json5", ".py", ".md", ".toml", ".png"))
 
 
@@ -22,7 +25,9 @@ _NEVER = frozenset((".html", ".pdf", ".parquet", ".json5", ".py", ".md", ".toml"
 class Source:
     """A file of a log, or ``-``. ``skip_bytes``: read before, counted unpacked.
 
-    ``digest``: of its first ``head_bytes``; ``known_as``: that by which it was known before.
+    ``digest``: of its first ``head_bytes``; ``known_as``: the ``identity`` of what was read of it
+    before. ``again_from``: a file that has its header and what is new of it, which is read in its
+    place; ``header_bytes``: of that header. ``format``: "" is what the user says, or the content.
     """
 
     path: str
@@ -31,6 +36,9 @@ class Source:
     head_bytes: int = 0
     digest: str = ""
     known_as: str = ""
+    again_from: str = ""
+    header_bytes: int = 0
+    format: str = ""
 
 
 def find(files: Iterable[Path | str], server: str = "") -> list[Source]:
@@ -81,8 +89,10 @@ def _server(path: str, by_folder: bool) -> str:
 def known_again(sources: Sequence[Source], before: Sequence[dict[str, Any]]) -> list[Source]:
     """Each source with what was read of it before, whatever it is called now or packed by.
 
-    A file is known by its first bytes. One that was rotated is found under its new name; one that
-    was only begun goes on where the last reading ended.
+    A file is known by its first bytes and by those before the place where the last reading ended:
+    logs of two servers may begin alike, and one that was cut off may begin as it did before. One
+    that was rotated is found under its new name; one that was only begun goes on where the last
+    reading ended.
     """
     found = []
     for source in sources:
@@ -90,13 +100,81 @@ def known_again(sources: Sequence[Source], before: Sequence[dict[str, Any]]) -> 
             found.append(source)
             continue
         head = _head(source.path)
-        skip, known_as = 0, ""
-        for old in before:
-            size = int(old["head_bytes"])
-            if size and len(head) >= size and _digest(head[:size]) == old["digest"]:
-                skip, known_as = int(old["read_bytes"]), str(old["digest"])
-        found.append(Source(source.path, source.server, skip, len(head), _digest(head), known_as))
+        same = [old for old in before if _is_that(source.path, head, old)]
+        # Of two that are both meant, the one of its name, or else the one that goes further.
+        old = max(
+            same, key=lambda o: (o["path"] == source.path, int(o["read_bytes"])), default=None
+        )
+        found.append(
+            replace(
+                source,
+                skip_bytes=int(old["read_bytes"]) if old else 0,
+                head_bytes=len(head),
+                digest=_digest(head),
+                known_as=identity(old) if old else "",
+                format="csv" if old and old["format"] == "csv" else "",
+            )
+        )
     return found
+
+
+def identity(read: dict[str, Any]) -> str:
+    """By what a source that was read is told from all others of its record; "" if by nothing."""
+    if not read["digest"]:
+        return ""
+    return f"{read['digest']} {read['read_bytes']} {read.get('tail', '')}"
+
+
+def tail(path: str, read_bytes: int) -> str:
+    """A digest of what was read last, up to a place in the unpacked file; "" of standard input.
+
+    Also "" where the file is gone or damaged, or is shorter.
+    """
+    if path == STANDARD_INPUT or not read_bytes:
+        return ""
+    begin = max(0, read_bytes - _TAIL_BYTES)
+    try:
+        with _unpacked(path) as stream:
+            _pass_over(stream, begin)
+            last = stream.read(read_bytes - begin)
+    except (OSError, EOFError, zlib.error):
+        return ""
+    return _digest(last) if len(last) == read_bytes - begin else ""
+
+
+def with_header(source: Source, folder: Path) -> Source:
+    """A CSV file that is gone on with: its header and what is new of it, in a file in ``folder``.
+
+    The same where nothing is new. Its columns are named by its first line alone.
+    """
+    if source.format != "csv" or not source.skip_bytes:
+        return source
+    target = folder / hashlib.sha256(source.path.encode()).hexdigest()
+    try:
+        with _unpacked(source.path) as stream, target.open("wb") as made:
+            header = b""
+            while not header.strip() and (line := stream.readline()):
+                header += line
+            _pass_over(stream, source.skip_bytes - len(header))
+            made.write(header)
+            shutil.copyfileobj(stream, made, 1 << 20)
+            new = made.tell() - len(header)
+    except OSError as error:
+        raise QueryError(f"{source.path} cannot be read: {error.strerror or error}") from error
+    except (EOFError, zlib.error) as error:
+        raise QueryError(f"{source.path} is damaged: {error}") from error
+    if not new:
+        return source
+    return replace(source, again_from=str(target), header_bytes=len(header))
+
+
+def _is_that(path: str, head: bytes, old: dict[str, Any]) -> bool:
+    """Is it the file that was read, with all that was read of it?"""
+    size = int(old["head_bytes"])
+    if not size or len(head) < size or _digest(head[:size]) != old["digest"]:
+        return False
+    # Records that were made before tails were kept know files by their heads alone.
+    return "tail" not in old or tail(path, int(old["read_bytes"])) == old["tail"]
 
 
 def _digest(head: bytes) -> str:
@@ -106,19 +184,35 @@ def _digest(head: bytes) -> str:
 def _head(path: str) -> bytes:
     """The first bytes, unpacked as the core unpacks them; fewer where it is damaged."""
     try:
-        with Path(path).open("rb") as raw:
-            magic = raw.read(4)
-            raw.seek(0)
-            stream: BinaryIO = raw
-            if magic[:2] == b"\x1f\x8b":
-                stream = cast("BinaryIO", gzip.GzipFile(fileobj=raw))
-            elif magic == b"\x28\xb5\x2f\xfd":
-                import pyarrow as pa
-
-                packed = pa.input_stream(raw, compression="zstd")
-                stream = cast("BinaryIO", io.BufferedReader(packed))
+        with _unpacked(path) as stream:
             return stream.read(_HEAD_BYTES)
     except OSError as error:
         raise QueryError(f"{path} cannot be read: {error.strerror or error}") from error
     except (EOFError, zlib.error) as error:
         raise QueryError(f"{path} is damaged: {error}") from error
+
+
+@contextmanager
+def _unpacked(path: str) -> Iterator[BinaryIO]:
+    """The content of a file, unpacked as the core unpacks it."""
+    with Path(path).open("rb") as raw:
+        magic = raw.read(4)
+        raw.seek(0)
+        stream: BinaryIO = raw
+        if magic[:2] == b"\x1f\x8b":
+            stream = cast("BinaryIO", gzip.GzipFile(fileobj=raw))
+        elif magic == b"\x28\xb5\x2f\xfd":
+            import pyarrow as pa
+
+            packed = pa.input_stream(raw, compression="zstd")
+            stream = cast("BinaryIO", io.BufferedReader(packed))
+        yield stream
+
+
+def _pass_over(stream: BinaryIO, n: int) -> None:
+    """So many bytes from here on are not read; of packed files they must be unpacked."""
+    if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
+        stream.seek(n, io.SEEK_CUR)
+        return
+    while n > 0 and (some := stream.read(min(n, 1 << 20))):
+        n -= len(some)

@@ -74,7 +74,7 @@ def bands(of: Spread) -> Bands:
         doubted.append((_seconds(start, peaks[lower]), doubts[at]))
         del peaks[lower]
     valleys = [_valley(smooth, a, b) for a, b in pairwise(peaks)]
-    edges = [0, *valleys, len(mass)]
+    edges = [0, *valleys, len(mass)] if peaks else []  # none: all of it is below the resolution
     found = [
         Band(
             _seconds(start, peak), _edge(start, a), _edge(start, b), float(mass[a:b].sum()) / total

@@ -22,6 +22,10 @@ _ASKED = 20  # queries of a list
 _WORST = 10  # minutes
 _WITHIN = (0.001, 0.01, 0.1, 0.5, 1.0, 10.0)
 _BY = ("server", "index", "class", "user")
+_WITH_ERRORS = frozenset((
+    "sphinxql", "access", "postgresql", "postgresql-csv", "postgresql-json", "groonga", "solr",
+))  # fmt: skip
+"""Formats that say which searches failed. Of those with named fields the user's columns decide."""
 
 
 def judge_log(
@@ -78,7 +82,35 @@ def judge_log(
         (),
         {kind: tuple(names) for kind, names in (new or {}).items()},
     )
+    judged = _without_errors(judged)
     return replace(judged, remarks=tuple(remarks(judged)))
+
+
+def _without_errors(of: LogJudgement) -> LogJudgement:
+    """No share of failed searches where no error is seen and a log would not have said so."""
+
+    def silent(server: str | None) -> bool:
+        return any(
+            s["entries"] and s["format"] not in _WITH_ERRORS
+            for s in of.sources
+            if server in (None, s["server"])
+        )
+
+    def known(rows: tuple[Row, ...], *, servers: bool = False) -> tuple[Row, ...]:
+        return tuple(
+            replace(row, errors=None)
+            if not row.errors and silent(row.name if servers else None)
+            else row
+            for row in rows
+        )
+
+    return replace(
+        of,
+        all=known((of.all,))[0] if of.all else None,
+        by={kind: known(rows, servers=kind == "server") for kind, rows in of.by.items()},
+        sizes=known(of.sizes),
+        words=known(of.words),
+    )
 
 
 def _resolution(counts: Counts) -> int:

@@ -26,7 +26,7 @@ class Row:
     max_s: float | None
     zero: float | None
     mean_hits: float | None
-    errors: float
+    errors: float | None
     partial: float
     cached: float
     cpu_ms: float | None = None

@@ -38,6 +38,13 @@ def seconds(value: float | None, resolution_s: float | None = None) -> str:
     return f"{value * 1e9:.3g} ns"
 
 
+def bound(value: float | None, resolution_s: float | None) -> str:
+    """What a time was no longer than. A log that cuts times off writes 1 ms of all below 2 ms."""
+    if value is not None and resolution_s and resolution_s > 1e-9 and value < 200 * resolution_s:
+        return f"less than {seconds(value + resolution_s)}"
+    return f"at most {seconds(value, resolution_s)}"
+
+
 def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
     if not all_.quantiles_s:
         yield Remark(
@@ -45,9 +52,9 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             "Let the server write it: $request_time in nginx, %D in Apache.",
         )  # fmt: skip
         return
-    q = {name: seconds(value, of.resolution_s) for name, value in all_.quantiles_s.items()}
-    text = f"Half of the searches took at most {q['p50']}, 95 % at most {q['p95']}, 99 % at most "
-    text += f"{q['p99']}; the longest took {seconds(all_.max_s, of.resolution_s)}."
+    q = {name: bound(value, of.resolution_s) for name, value in all_.quantiles_s.items()}
+    text = f"Half of the searches took {q['p50']}, 95 % {q['p95']}, 99 % {q['p99']}; the longest "
+    text += f"took {bound(all_.max_s, of.resolution_s)}."
     yield Remark("note", "Times", text)
     if of.below_resolution >= 0.01:
         yield Remark(
@@ -121,7 +128,9 @@ def _answers(of: LogJudgement, all_: Row) -> Iterator[Remark]:
                       "nothing cannot be counted.")  # fmt: skip
     elif all_.zero >= 0.01:
         yield Remark("note", "No hits", f"{100 * all_.zero:.2g} % of the searches found nothing.")
-    if all_.errors > 0:
+    if all_.errors is None:
+        yield Remark("note", "Errors", "The log does not say which searches failed.")
+    elif all_.errors > 0:
         severity = "warning" if all_.errors >= 0.01 else "note"
         text = f"{100 * all_.errors:.2g} % of the searches failed."
         yield Remark(severity, "Errors", text)
@@ -147,7 +156,9 @@ def _again(of: LogJudgement) -> Iterator[Remark]:
     if fit:
         best = next((c for c in fit if c.lru >= 0.8 * fit[-1].lru), fit[-1])
         told += (
-            f"; a cache of {best.entries:,} answers would have saved up to {100 * best.lru:.0f} %"
+            f"; a cache of {best.entries:,} answers would have saved about {100 * best.lru:.0f} % "
+            "if they came in random order. It may be much more where repetitions follow each other "
+            "closely, and less where pages, filters or changes of the index make answers differ"
         )
     yield Remark("note", "Repetition", told + ".")
 

@@ -1,10 +1,11 @@
 """Repetition: how often the same was asked, and what a cache of N answers would have saved.
 
 The counts say how often each query was asked, not in which order. So two caches are computed: one
-that holds the N that are asked most (no cache of N does better while they are not thrown out), and
+that holds the N that are asked most (no cache that keeps the same N does better), and
 one that throws out what was not asked for longest (LRU), by Che's approximation: as if the order
-were random, without bursts. Same words on the same index count as the same query; pages, filters
-and updates of the index are not in most logs, so both are upper bounds of what is saved.
+were random. Neither is a bound: where each is asked several times in a row, an LRU cache saves far
+more than either. Same words on the same index count as the same query; pages, filters and updates
+of the index are not in most logs, so less may be saved, too.
 """
 
 from __future__ import annotations

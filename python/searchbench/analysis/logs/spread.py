@@ -53,8 +53,12 @@ class Spread:
         return {f"p{100 * q:.6g}": self.quantile_s(q) for q in QUANTILES}
 
     def share_within(self, seconds: float) -> float:
-        """The share of times of at most so many seconds."""
-        return float(self.n[self.low <= seconds * 1e9].sum() / max(1, self.count))
+        """The share of times that were surely not longer than so many seconds.
+
+        What a log of whole milliseconds writes as 1 ms took up to 2 ms.
+        """
+        unsure = self.resolution_ns if self.resolution_ns > 1 else 0
+        return float(self.n[self.low + unsure <= seconds * 1e9].sum() / max(1, self.count))
 
     def below_resolution(self) -> float:
         """The share of times that the log gives as nought."""

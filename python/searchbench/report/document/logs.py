@@ -133,9 +133,11 @@ def _again(of: LogJudgement) -> Section | None:
     about = "about " if found.estimated else ""
     text = (
         f"{found.requests:,} requests asked {about}{found.distinct:,.0f} distinct queries. What a "
-        "cache would have saved is computed from how often each was asked: LRU as if the order "
-        "were random; at best, if it held those that are asked most. Pages, filters and changes "
-        "of the index are not in most logs, so less would have been saved."
+        "cache would have saved is estimated from how often each was asked, not from the order: "
+        "LRU as if the order were random; and a cache that always held those that are asked most. "
+        "Both may be too low: where the same is asked several times in a row, or for an hour only, "
+        "an LRU cache saves more. Both may be too high: pages, filters and changes of the index "
+        "are not in most logs."
     )
     if found.short:
         text += f" Counts of single queries may be too low by up to {found.short:,}."

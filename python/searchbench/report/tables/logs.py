@@ -88,8 +88,8 @@ def caches(of: Repeats) -> Table:
     return table(
         of.caches,
         number("Answers kept", lambda c: known(c.entries, count)),
-        number("Saved by LRU", lambda c: share(c.lru)),
-        number("Saved at best", lambda c: share(c.best)),
+        number("Saved by LRU, in random order", lambda c: share(c.lru)),
+        number("Saved by those asked most", lambda c: share(c.best)),
     )
 
 

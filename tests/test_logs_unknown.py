@@ -1,0 +1,79 @@
+"""What a log cannot know is said: times that are cut off, errors that are not logged, the order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from searchbench.analysis.logs.as_json import as_json
+from searchbench.analysis.logs.judge import judge_log
+from searchbench.analysis.logs.model import LogJudgement
+from searchbench.analysis.logs.remarks import bound
+from searchbench.logs.counts import Options, count
+from searchbench.logs.sources import find
+
+LOGS = Path(__file__).parent / "logs"
+
+
+def sphinx(path: Path, ms: list[int], words: list[str]) -> LogJudgement:
+    """A log of whole milliseconds, twenty searches a second."""
+    path.write_text("".join(
+        f"[Mon Jan  5 09:{i // 1200 % 60:02d}:{i // 20 % 60:02d}.{i % 20 * 50:03d} 2026] "
+        f"{m / 1000:.3f} sec [ext2/0/rel 12 (0,20)] [products] {w}\n"
+        for i, (m, w) in enumerate(zip(ms, words, strict=True))
+    ))  # fmt: skip
+    return judge_log(count(find([path], "s"), Options()))
+
+
+def said(of: LogJudgement, title: str) -> str:
+    return " ".join(r.text for r in of.remarks if r.title == title)
+
+
+def test_a_time_that_was_cut_off_is_less_than_the_next_one(tmp_path: Path) -> None:
+    """Times of 1.0 to 2.0 ms, written as 1 ms: none of them is known to be within 1 ms."""
+    found = sphinx(tmp_path / "a.log", [1] * 1000, [f"w{i}" for i in range(1000)])
+    assert "Half of the searches took less than 2 ms" in said(found, "Times")
+    assert found.within[0.001] == 0.0
+    assert found.within[0.01] == 1.0
+    nought = sphinx(tmp_path / "b.log", [0] * 1000, [f"w{i}" for i in range(1000)])
+    assert "less than 1 ms" in said(nought, "Times")
+    assert nought.within[0.001] == 1.0
+    assert [band.at_s for band in nought.bands.bands] == [None]
+
+
+def test_a_log_that_is_fine_enough_says_what_it_wrote() -> None:
+    assert bound(0.001234, 1e-9) == "at most 1.23 ms"
+    assert bound(2.5, 1e-3) == "at most 2.5 s"
+    assert bound(0.026, 1e-3) == "less than 27 ms"
+    assert bound(None, 1e-3) == "at most unknown"
+
+
+@pytest.mark.parametrize(
+    ("log", "known"),
+    [
+        ("sphinx-query-plain.log", False), ("mariadb-slow.log", False),
+        ("mariadb-general.log", False), ("opensearch-slow.log", False),
+        ("opensearch-slow.json", False), ("sphinx-query-sphinxql.log", True),
+        ("nginx-timed.log", True), ("postgresql-stderr-duration.log", True),
+        ("groonga-query.log", True), ("nginx-json.log", True),
+    ],
+)  # fmt: skip
+def test_errors_are_unknown_where_a_format_does_not_log_them(log: str, known: bool) -> None:
+    found = judge_log(count(find([LOGS / log], "s"), Options()))
+    assert found.all is not None
+    assert (found.all.errors is not None) == known
+    assert (as_json(found)["all"]["errors"] is not None) == known
+    assert bool(found.all.errors) == known, "these real logs have failed searches, where they can"
+    assert ("does not say which searches failed" in said(found, "Errors")) != known
+    assert {row.errors is None for row in found.by["server"]} == {not known}
+
+
+def test_what_a_cache_would_have_saved_is_called_an_estimate(tmp_path: Path) -> None:
+    """Each query five times in a row: an LRU cache saves 80 %, the estimate is 10 %."""
+    words = [f"burst {i}" for i in range(2000) for _ in range(5)]
+    told = said(sphinx(tmp_path / "a.log", [5] * len(words), words), "Repetition")
+    assert "80 % of the searches repeat" in told
+    assert "would have saved about" in told
+    assert "may be much more where repetitions follow each other closely" in told
+    assert "up to" not in told
