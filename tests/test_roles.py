@@ -247,6 +247,7 @@ def test_inserts_updates_and_deletes_of_a_real_engine_add_up_and_spoil_no_shared
         )
         assert min(updated, deleted) > 30
         assert applied.after == 1600 + inserted - deleted
+        assert applied.updated == updated
         assert {drawn.kind for drawn in applied.drawn} == {"insert", "update"}
         assert all(drawn.found == [drawn.id] for drawn in applied.drawn)
         assert applied.gone == []
