@@ -106,7 +106,7 @@ def test_the_page_of_places(
     monkeypatch.chdir(shop)
     monkeypatch.setenv("SEARCHBENCH_LEDGERS", str(shop / "ledgers"))
     (shop / "queries.log").write_text((shop / "queries.txt").read_text())
-    memory, devices, cold, each, disks, compression = blocks("docs/PLACES.md", "toml")
+    memory, devices, cold, each, disks, compression, hosts = blocks("docs/PLACES.md", "toml")
     (shop / "memory.toml").write_text(memory)
     assert app(["plan", "memory.toml"]) == 0
     head, _, storage = memory.partition("[factors]")[0].partition("[places.server]")
@@ -127,6 +127,8 @@ def test_the_page_of_places(
     own = own.replace("t]\n[storages.s", f"t]\n{room}[storages.s").replace(
         "second]\n", f"second]\n{room}"
     )
+    (shop / "hosts.toml").write_text(head.replace("[systems.tantivy]\n", "") + hosts)
+    assert app(["check", "hosts.toml"]) == 0
     (shop / "disks.toml").write_text(own + disks)
     assert app(["plan", "disks.toml"]) == 0
     place = '[places.server]\nstorage = "disk"\n'

@@ -22,6 +22,8 @@ KIND = "stalls"
 USUAL, LONGER = 0.999, 10.0  # a stall is so many times as long as this quantile of all gaps
 CLIENTS = 0.5  # of a gap: if a request was sent so late, the client itself was at rest
 LEAST_S = 0.2  # collectors and schedulers pause for less; that moves windows of seconds little
+SOON = 0.05  # of the replies: one that takes longer may have waited itself
+ALIKE = 1.003  # two times that differ by less are the same
 SHARE = 0.05  # of the window: a smaller change counts as none
 WAITING = {True: 2, False: 10}  # requests, in a closed loop and else: one slow query is no stall
 FEWEST = 20  # replies, below which it is not known what is usual
@@ -35,17 +37,27 @@ def gaps(trace: Trace) -> tuple[Ints, Ints]:
 
     One for each reply: it begins with the reply before, or when the oldest request was sent that
     waits still; the first when a reply to the first request was to be expected (as long after it as
-    half of the replies take), be that one ever answered or not.
+    the soonest replies take), be that one ever answered or not.
     """
     replied = np.flatnonzero((trace.done >= 0) & (trace.sent >= 0))
     order = replied[np.argsort(trace.done[replied], kind="stable")]
     end, sent = trace.done[order], trace.sent[order]
     since = np.minimum.accumulate(sent[::-1])[::-1]
     if end.size:
-        # The first reply comes as late as any: that is no silence.
-        usual = int(np.median(end - sent))
-        since[0] = min(int(trace.sent[trace.sent >= 0].min()) + usual, int(end[0]))
+        since[0] = trace.sent[trace.sent >= 0].min() + _expected(sent, end - sent)
+        since[0] = min(int(since[0]), int(end[0]))
     return np.maximum(since, np.concatenate([since[:1], end[:-1]])), end
+
+
+def _expected(sent: Ints, took: Ints) -> int:
+    """After how many ns the first reply was to be expected: as late as the soonest of all come.
+
+    0 where the first request took longer than nearly all others: so it does where the server slept
+    when the drive began, since who comes later waits for less of that.
+    """
+    soonest, latest = np.quantile(took, [SOON, 1 - 2 * SOON])
+    first = int(took[np.argmin(sent)])
+    return int(soonest) if first <= ALIKE * latest else 0
 
 
 def long(begin: Ints, end: Ints, least_ns: float) -> list[int]:
