@@ -1,7 +1,8 @@
 """Faults of real systems: killed, frozen, partly lost and back; what is injected must be found.
 
 What a kill takes of acknowledged writes is known of tantivy: all that was not committed. Its
-commits are requests of ours, so each lost document can be counted beforehand.
+commits are requests of ours, so each lost document can be counted beforehand. Longer than most
+files, because each kind of fault is made to a system of its own.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 The null host finds a written document a known time after its write was answered, and can lose one,
 find it under another's id, or find it late: what is injected must be found, and nothing else.
+Longer than most files, because each case has its study beside it.
 """
 
 from __future__ import annotations

@@ -84,6 +84,16 @@ class Counts:
 UNITS_NS = {"": 0, "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
+def insist_known(options: Options) -> None:
+    """QueryError where the unit of times or the format is none that there is."""
+    if options.unit not in UNITS_NS:
+        raise QueryError(f"{options.unit!r} is not a unit of time; there are s, ms, us")
+    if options.format and options.format not in _core.LOG_FORMATS:
+        raise QueryError(
+            f"{options.format!r} is not a format of a log; there are {', '.join(_core.LOG_FORMATS)}"
+        )
+
+
 def count(
     sources: Sequence[Source],
     options: Options,
@@ -94,12 +104,7 @@ def count(
 
     QueryError where none of them is a log, where one is damaged, or where an option is wrong.
     """
-    if options.unit not in UNITS_NS:
-        raise QueryError(f"{options.unit!r} is not a unit of time; there are s, ms, us")
-    if options.format and options.format not in _core.LOG_FORMATS:
-        raise QueryError(
-            f"{options.format!r} is not a format of a log; there are {', '.join(_core.LOG_FORMATS)}"
-        )
+    insist_known(options)
     log = _core.Log(options.distinct)
     named = "line" if options.line else options.format
     try:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from searchbench import _core
 from searchbench.errors import QueryError
-from searchbench.logs.counts import UNITS_NS, Options
+from searchbench.logs.counts import UNITS_NS, Options, insist_known
 from searchbench.logs.sources import Source
 from searchbench.logs.zones import offsets
 
@@ -73,12 +73,7 @@ def read_entries(
 
     QueryError where none of them is a log, where one is damaged, or where an option is wrong.
     """
-    if options.unit not in UNITS_NS:
-        raise QueryError(f"{options.unit!r} is not a unit of time; there are s, ms, us")
-    if options.format and options.format not in _core.LOG_FORMATS:
-        raise QueryError(
-            f"{options.format!r} is not a format of a log; there are {', '.join(_core.LOG_FORMATS)}"
-        )
+    insist_known(options)
     named = "line" if options.line else options.format
     try:
         found, read = _core.log_entries(

@@ -1,6 +1,7 @@
 """Service → deployment: processes of ours on loopback, ready, identified, and stopped for sure.
 
-They have their cores, and their end is tied to ours.
+They have their cores, and their end is tied to ours. Longer than most files: to start, to start
+again, to wait and to stop share the same table of processes.
 """
 
 from __future__ import annotations
