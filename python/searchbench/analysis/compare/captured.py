@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.agreement import agreement
 from searchbench.analysis.agreement.agreement import Answers, Pair
+from searchbench.analysis.agreement.every_trial import OTHER_TRIALS
 from searchbench.record import Record, Trial
-
-OTHER_TRIALS = "other answers in some trials"
 
 
 def distinct(found: Iterable[Answers]) -> list[Answers]:

@@ -184,36 +184,37 @@ def _between(line: RecordLine) -> str:
     return f" (95 % interval {100 * (1 - span.high):.1f} to {100 * (1 - span.low):.1f} %)"
 
 
+def _with_reasons(whys: Mapping[str, str]) -> str:
+    """The first of these, each with its reason, and how many more there are."""
+    named = [f"{label} ({why})" for label, why in [*whys.items()][:_SHOWN]]
+    more = [f"and {len(whys) - _SHOWN} more"] if len(whys) > _SHOWN else []
+    return "; ".join([*named, *more])
+
+
 def _of_lost(lost: Mapping[str, str], unit: str) -> str:
     """What worked in the first and not in the second, with the reasons."""
     if not lost:
         return ""
-    named = "; ".join(f"{label} ({why})" for label, why in [*lost.items()][:_SHOWN])
-    more = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
     how = "answered well in the first and not in the second"
     if unit == "trial":
         how = "with valid trials in the first and none in the second"
         if any(why.endswith(" runs") for why in lost.values()):
             how = "with valid trials in the first, and none in half of the second's runs or more"
-    return f"Lost, {how}: {named}{more}."
+    return f"Lost, {how}: {_with_reasons(lost)}."
 
 
 def _of_dropped(dropped: Mapping[str, str]) -> str:
     """Which answers the second lost; empty: none."""
     if not dropped:
         return ""
-    named = "; ".join(f"{label} ({why})" for label, why in [*dropped.items()][:_SHOWN])
-    more = f"; and {len(dropped) - _SHOWN} more" if len(dropped) > _SHOWN else ""
-    return f"Lost answers: {named}{more}."
+    return f"Lost answers: {_with_reasons(dropped)}."
 
 
 def _of_unknown(not_known: Mapping[str, str]) -> str:
     """Of what it cannot be told whether it became slower; empty: of nothing."""
     if not not_known:
         return ""
-    named = "; ".join(f"{label} ({why})" for label, why in [*not_known.items()][:_SHOWN])
-    more = f"; and {len(not_known) - _SHOWN} more" if len(not_known) > _SHOWN else ""
-    return f"Cannot tell whether these became slower: {named}{more}."
+    return f"Cannot tell whether these became slower: {_with_reasons(not_known)}."
 
 
 def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:

@@ -118,17 +118,7 @@ class Machine:
     def end(self) -> None:
         """Hang up, and wait for ssh to end, by force if it must be."""
         self.hang_up()
-        for wait_s, by_force in ((_ENDS_S, self.process.terminate), (1.0, self.process.kill)):
-            try:
-                self.process.wait(wait_s)
-                break
-            except subprocess.TimeoutExpired:
-                by_force()
-        self.process.wait()
-        for thread in self._threads:
-            thread.join(_ENDS_S)
-        for pipe in (self.process.stdout, self.process.stderr):
-            cast("BinaryIO", pipe).close()
+        wait_for(self.process, self._threads, _ENDS_S)
 
     def _place(self, name: str, size: int) -> memoryview:
         room = self.room.pop(name, None)
@@ -182,6 +172,26 @@ class Machine:
             )
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         return f"`{self._command}` ended {how}: {said}"
+
+
+def wait_for(
+    process: subprocess.Popen[bytes], threads: Sequence[threading.Thread], wait_s: float
+) -> None:
+    """Wait for an ssh that was hung up on to end, for ``wait_s`` before by force, and for the
+    ``threads`` that read from it; then close what they read.
+    """
+    for some_s, by_force in ((wait_s, process.terminate), (1.0, process.kill)):
+        try:
+            process.wait(some_s)
+            break
+        except subprocess.TimeoutExpired:
+            by_force()
+    process.wait()
+    for thread in threads:
+        if thread.ident is not None:  # it may have ended before all were started
+            thread.join(wait_s)
+    for pipe in (process.stdout, process.stderr):
+        cast("BinaryIO", pipe).close()
 
 
 @dataclass(frozen=True, slots=True)

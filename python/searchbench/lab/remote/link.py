@@ -27,7 +27,7 @@ from typing import Any, BinaryIO, cast
 
 from searchbench.errors import LabError
 from searchbench.lab.fleet.frames import Message, NotOurs, Receiver, Sender
-from searchbench.lab.fleet.machine import HERE, NOT_FOUND, OPTIONS, SSH_FAILED
+from searchbench.lab.fleet.machine import HERE, NOT_FOUND, OPTIONS, SSH_FAILED, wait_for
 from searchbench.places import Host
 
 _SOURCE = Path(__file__).with_name("supervisor.py")
@@ -280,18 +280,7 @@ class Link:
             self.say("bye")
         self._closed.set()
         self.hang_up()
-        for wait_s, by_force in ((_ENDS_S, self.process.terminate), (1.0, self.process.kill)):
-            try:
-                self.process.wait(wait_s)
-                break
-            except subprocess.TimeoutExpired:
-                by_force()
-        self.process.wait()
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join(_ENDS_S)
-        for pipe in (self.process.stdout, self.process.stderr):
-            cast("BinaryIO", pipe).close()
+        wait_for(self.process, self._threads, _ENDS_S)
         if self.left is None:
             return f"host {self.host.name}: {self.lost or 'it did not say that it has ended'}"
         return f"host {self.host.name}: {self.left}" if self.left else ""

@@ -2,6 +2,7 @@
 
 This file is sent through the pipe of ``ssh HOST python3 -c ..`` and imports nothing of ours, so
 that nothing is installed there and its version is always the one that asks. Python 3.8, Linux.
+That is also why it is longer than most files.
 
     guard       has no pipe. When the worker has ended, however that came, it kills whatever is left
                 of what was started, removes the folder, and says so
