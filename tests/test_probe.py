@@ -217,6 +217,15 @@ def test_a_drive_has_a_sample_at_each_end_and_the_probe_goes_on_after_it() -> No
     assert whole.column("server_cpu_s").null_count == 4, "no server runs"
 
 
+def test_a_probe_that_ends_early_says_why() -> None:
+    asked = iter([[], []])
+    with Probe(lambda: next(asked), interval_s=0.01) as machine:
+        deadline = time.monotonic() + 10
+        while not machine.failure and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert machine.failure.startswith("StopIteration")
+
+
 def test_a_kept_file_is_read_anew_whole_and_not_of_another_process(tmp_path: Path) -> None:
     kept, path = Kept(most=1), tmp_path / "counts"
     for text in ("1", "2" * 50_000, "3"):

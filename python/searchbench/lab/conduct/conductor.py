@@ -135,6 +135,11 @@ class Conductor:
             if trial.traced:
                 session.tracer = Tracer(self.sitting.shelf.ledger, session.run)
             self._conducted(run)
+        if machine.failure and run.about.status == "ok":
+            run.about.status, run.about.stage = "failed", "probe"
+            run.about.reason = (
+                f"the probe ended early, so what the machine did is unknown: {machine.failure}"
+            )
         drive = run.about.drive
         zero_unix_ns = began_unix_ns if drive is None else drive.started_unix_ns
         run.probe = machine.table(zero_unix_ns)

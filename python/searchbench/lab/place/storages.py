@@ -46,8 +46,8 @@ class Storages:
 
     @property
     def daemons(self) -> list[psutil.Process]:
-        """Processes that do the work of its storages."""
-        return [process for made in self._made.values() for process in made.daemons]
+        """Processes that do the work of its storages. The probe's thread asks too, at any time."""
+        return [process for made in tuple(self._made.values()) for process in tuple(made.daemons)]
 
     def room_of(self, kind: str, files: Sequence[Path]) -> int | None:
         """Bytes that are allocated to files of a kind; None where that cannot be known."""

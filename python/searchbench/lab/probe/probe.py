@@ -31,11 +31,12 @@ class Probe:
     """A context that samples until it is left. ``servers``: the roots of process trees, each time.
 
     ``others``: after a drive, CPU seconds in it of processes that are neither theirs nor ours, by
-    name.
+    name. ``failure``: why it ended before it was left; else empty.
     """
 
     def __init__(self, servers: Roots, interval_s: float = 0.1) -> None:
         self.others: dict[str, float] = {}
+        self.failure = ""
         self._servers = servers
         self._interval_s = interval_s
         self._server = Server(servers)
@@ -54,10 +55,11 @@ class Probe:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the last sample."""
+        """Take the last sample, if it could go on until now."""
         self._stop.set()
         self._thread.join()
-        self._sample()
+        if not self.failure:
+            self._sample()
 
     @contextmanager
     def drive(self) -> Iterator[None]:
@@ -85,7 +87,11 @@ class Probe:
 
     def _loop(self) -> None:
         while not self._stop.wait(self._interval_s):
-            self._sample()
+            try:
+                self._sample()
+            except Exception as error:
+                self.failure = f"{type(error).__name__}: {error}"
+                return
 
     def _sample(self) -> None:
         with self._lock:
