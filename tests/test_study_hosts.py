@@ -177,7 +177,7 @@ def test_a_host_that_ssh_reaches_is_that_machine_as_it_is(base: Path) -> None:
         ("[hosts.n]\n[systems.sphinx]\n", "9:8: nothing runs on the host `n` (as in [places.NAME]"),
         (AGENTS + "parts = 2\n", "14:1: `parts` follows from the agents and `parts_by_agent`"),
         (AGENTS + 'part_kind = "local"\n', '14:13: part_kind = "local" has no agents; use'),
-        (AGENTS + 'attach = "127.0.0.1:9306"\n', "13:1: sphinx runs already, and `agents` says"),
+        (AGENTS + 'attach = "127.0.0.1:9306"\n', "13:1: sphinx runs already, and `agents` is "),
         (AGENTS + "parts_by_agent = 0\n", "14:18: `parts_by_agent` must be an integer or a list"),
         ('[hosts.n]\nssh = "-oProxyCommand=x"\n[systems.sphinx]\nagents = "n"\n',
          '10:7: `ssh` must be the name of a machine as ssh knows it, not "-oProxyCommand=x"'),
@@ -218,7 +218,7 @@ def test_every_mistake_is_one_sentence_at_its_position(text: str, said: str, bas
         (SSH + '[places.p]\nstorage = "s"\n[storages.s]\nfilesystem = "ext4"\n',
          "[places.p]: `storage` is a storage of this machine, and its files lie in `folder` of ho"),
         (SSH + '[hosts.near]\n[places.p]\nhost = "near"\n',
-         "[hosts.near] is a network namespace of this machine, from which no way leads to host n"),
+         "[hosts.near] is a network namespace of this machine, which has no route to host north,"),
         ("io_sizes = true\n" + SSH, "`io_sizes` is about disks of this machine, and its files lie"),
     ],
 )  # fmt: skip
