@@ -111,6 +111,20 @@ def test_at_its_limit_a_drive_ends_by_itself() -> None:
     assert found.window.start == round(LIMIT_S * 1e9)
 
 
+def test_who_becomes_warm_before_the_limit_is_looked_at_once_more() -> None:
+    trace = simulated.trace(np.random.default_rng(1), 50, None, 60.0, 2.0)
+    looks: list[float] = []
+
+    def late(seen: SoFar) -> bool:
+        looks.append(seen.at_s / LIMIT_S)
+        return looks[-1] > 0.97
+
+    found = warming_of(trace, late)
+    list(ticks(found, samples_of(trace)))
+    assert [look for look in looks if look > 0.97] == pytest.approx([0.98], abs=0.01)
+    assert not found.on_record.at_limit
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_when_a_server_of_several_workers_began_follows_from_due_and_done(workers: int) -> None:
     """The load is 0.9, so that all are busy often enough to be counted."""

@@ -22,6 +22,7 @@ IsWarm = Callable[[SoFar], bool]
 
 _FIRST_LOOK_S = 0.5
 _NEXT_LOOK = 1.15  # times as old as at the last one
+_LAST_LOOK = 0.98  # of the limit: who is warm by then shall not end there for want of a look
 # After the window requests are waited for so many times as long as the longest took until now.
 _PATIENCE = 3.0
 _LEAST_PATIENCE_NS = 250_000_000
@@ -98,9 +99,13 @@ class Warming:
             self._samples.clear()
             self._began()
         elif elapsed_ns >= self._next_ns:
-            self._next_ns = round(_NEXT_LOOK * elapsed_ns)
+            self._next_ns = self._next_look(elapsed_ns)
             self._warm = self._is_warm(self._so_far(elapsed_ns))
         return True
+
+    def _next_look(self, elapsed_ns: int) -> int:
+        due, last = round(_NEXT_LOOK * elapsed_ns), round(_LAST_LOOK * self._limit_ns)
+        return min(due, last) if elapsed_ns < last else due
 
     def _gather(self, fresh: NDArray[Any]) -> None:
         query = self._query[fresh["request"]].astype(np.uint32)

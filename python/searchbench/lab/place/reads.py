@@ -4,9 +4,10 @@ Run as a program of its own (it needs nothing but Python), because a control gro
 
     reads.py PATH direct|mapped|write BYTES SECONDS SENDERS
 
-prints, as JSON, ``per_s``: requests a second, and ``requests``: how many were counted. Through a
-mapping each page is read but once, so a sender ends when it has read all of its own: a page that
-another sender has mapped stays in memory, and reading it again would be free.
+prints, as JSON, ``per_s``: requests a second, and ``requests``: how many were counted; ``all`` and
+``seconds``: those of the beginning too, and from when to when. Through a mapping each page is read
+but once, so a sender ends when it has read all of its own: a page that another sender has mapped
+stays in memory, and reading it again would be free.
 """
 
 from __future__ import annotations
@@ -112,7 +113,12 @@ def measure(path: str, how: str, size: int, seconds: float, senders: int) -> dic
     if how == "mapped":
         _forgotten(path)
     counted = sorted(t - began for t in instants if t - began >= SETTLES_S)
-    return {"per_s": slope(counted), "requests": len(counted)}
+    return {
+        "per_s": slope(counted),
+        "requests": len(counted),
+        "all": len(instants),
+        "seconds": max(instants, default=began) - began,
+    }
 
 
 def _sent(path: str, how: str, size: int, end: float, of: tuple[int, int]) -> array[float]:
