@@ -36,8 +36,8 @@ def test_an_end_of_a_ratio_that_says_nothing_is_said_to_be_unknown(
     [
         (0.1, "a change of up to 11 % is not excluded"),
         (2.0, "a change of up to 7.4 times is not excluded"),
-        (23.5, "no upper limit is known of how far it may still change"),
-        (math.inf, "no upper limit is known of how far it may still change"),
+        (23.5, "no upper limit is known for how far it may still change"),
+        (math.inf, "no upper limit is known for how far it may still change"),
     ],
 )
 def test_a_change_without_a_limit_is_said_in_words(rises: float, said: str) -> None:

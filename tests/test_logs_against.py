@@ -116,7 +116,7 @@ def test_queries_without_a_class_have_that_of_the_same_words_in_the_log(tmp_path
     # Queries of even numbers are one word; those of odd ones have a second, which no log has.
     assert line(found, "plain", 0.5).answer == "the same"
     assert found.shares["plain"][1] == pytest.approx(0.5, abs=0.02)
-    assert any("The mix is another" in text for text in found.remarks)
+    assert any("The mix differs" in text for text in found.remarks)
 
 
 def test_the_intervals_hold_what_they_say() -> None:

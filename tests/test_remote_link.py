@@ -267,7 +267,7 @@ def test_its_address_is_known_by_a_word_that_only_it_was_told(links: Links, far:
         ({"ssh": "a", "address": "127.0.0.1", "ssh_command": "sh -c 'echo Full >&2; exit 3'"},
          "ssh", "ended with exit code 3 .*: Full"),
         ({"ssh": "a", "address": "127.0.0.1", "ssh_command": "sh -c 'echo No >&2; exit 255'"},
-         "ssh", "ssh failed: No; `ssh a` must work without a question"),
+         "ssh", "ssh failed: No; `ssh a` must work without a password"),
         ({"ssh": "a", "address": "127.0.0.1", "ssh_command": "sh -c 'exit 127'"},
          "ssh", "there is no python3 there"),
     ],

@@ -310,7 +310,7 @@ def test_another_version_and_a_host_that_is_silent_are_told_before_the_first_min
         in_hub(machines, lambda: measure(silent, home / "record", work=home / "work"))
     [complaint] = caught.value.complaints
     assert "host south: ssh failed: " in str(complaint)
-    assert "`ssh nobody` must work without a question" in str(complaint)
+    assert "`ssh nobody` must work without a password" in str(complaint)
     assert silent.read_text().splitlines()[complaint.line - 1] == 'ssh = "nobody"'
 
 

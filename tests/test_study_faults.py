@@ -39,19 +39,20 @@ def test_a_process_that_is_not_there_is_left_out_with_those_that_are() -> None:
 def test_every_mistake_is_named_in_its_place() -> None:
     groonga = "[systems.groonga]\n"
     assert wrong(groonga + '[roles.x]\ndoes = "fault"\nafter_s = 1\n') == [
-        '12:8: a fault says what it is, with `fault`: "kill", "stop" or "freeze"'
+        '12:8: a fault needs `fault`: "kill", "stop" or "freeze"'
     ]
     (early,) = wrong(groonga + FAULT.replace("after_s = 2", "after_s = 0"))
     needs = "a fault needs `after_s`, above 0: what is normal is seen in the window before it"
     assert early == f"15:11: {needs}"
     assert wrong(groonga + FAULT + "every_s = 2\n") == [
-        "16:11: `every_s` is not for a role that does fault"
+        '16:11: `every_s` is not for a role with does = "fault"'
     ]
     assert wrong(groonga + FAULT + FAULT.replace("loss", "other")) == [
-        "16:8: loss is a fault already; a trial has one, so that it is known what came of it"
+        "16:8: loss is a fault already; a trial can have only one, so that it is known what "
+        "caused what"
     ]
     (empty,) = wrong("[systems.null]\n" + FAULT)
-    assert empty == "12:8: null keeps no index: what is started again would be empty"
+    assert empty == "12:8: null keeps no index: it would be empty when it is started again"
 
 
 def test_a_first_look_has_its_fault_within_its_window(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_of_several_places_each_system_names_its_own_or_a_factor_does(base: Path
     assert placed(varied, base) == {"tantivy": "small", "sqlite": ""}
     [complaint] = wrong(two, base)
     assert complaint == (
-        's.toml:9:10: there are several places, and sqlite names none (say place = "small"; a '
+        's.toml:9:10: there are several places, and sqlite names none (set place = "small"; a '
         "place without keys is this machine as it is)"
     )
 
@@ -170,7 +170,7 @@ def test_a_system_that_runs_already_has_no_place(base: Path) -> None:
     )
     [complaint] = wrong(attached + PLACED, base)
     assert complaint == (
-        "s.toml:10:1: sqlite runs already, and `place` says where a system is started"
+        "s.toml:10:1: sqlite runs already, and `place` is only for systems that are started here"
     )
     varied = attached.replace('place = "small"\n', "")
     lines = PLACED + '[factors]\n"systems.*.place" = ["small"]\n'
@@ -188,7 +188,7 @@ def test_requests_go_to_systems_that_run_in_no_place(base: Path) -> None:
         "where they are)"
     )
     assert any(
-        "`place` says where a system is started" in c
+        "`place` is only for systems that are started here" in c
         for c in wrong(text + 'place = "small"\n[places.small]\n', base)
     )
 

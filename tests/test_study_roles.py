@@ -105,7 +105,7 @@ def test_every_mistake_is_named_in_its_place() -> None:
         '12:8: a role cannot be called "readers" ([queries] and [load] are the readers)'
     ]
     assert wrong(groonga + "[roles.w]\nbatch = 2\n") == [
-        '12:8: a role says what it `does`: "write", "publish", "job" or "fault"'
+        '12:8: a role needs `does`: "write", "publish", "job" or "fault"'
     ]
     (pace,) = wrong(groonga + '[roles.w]\ndoes = "write"\n')
     assert pace.startswith("12:8: a writer needs a pace: `documents_per_s`, `every_s`, or")
@@ -116,7 +116,7 @@ def test_every_mistake_is_named_in_its_place() -> None:
         "15:10: `insert`, `update` and `delete` are all 0: nothing is written"
     ]
     assert wrong(groonga + WRITER + 'job = "merge"\n') == [
-        "15:7: `job` is not for a role that does write"
+        '15:7: `job` is not for a role with does = "write"'
     ]
     assert wrong(groonga + WRITER + WRITER.replace("writer", "other")) == [
         "15:8: writer writes already; a trial has one writer (several connections: `clients` or "
@@ -137,8 +137,8 @@ def test_an_engine_that_has_not_declared_it_is_refused_with_those_that_have() ->
     )
     (found,) = wrong('[systems.groonga]\nattach = "127.0.0.1:10041"\n' + WRITER)
     assert found == (
-        "13:8: groonga runs already, and roles change what they work on: they are for systems "
-        "that are started"
+        "13:8: groonga runs already, and roles change its documents or its processes: they are "
+        "only for systems that searchbench starts"
     )
 
 
@@ -197,7 +197,8 @@ def test_a_clock_that_needs_more_than_was_kept_back_is_named_before_anything_is_
     assert len(lacking(of('family = "cars"\n', WRITER.replace("10", "300")))) == 1
     assert lacking(of('family = "debian"\n', WRITER.replace("10", "1000000"))) == []
     (all_of_them,) = lacking(of(GENERATED, WRITER + "documents = 1000\n"))
-    assert all_of_them.startswith("15:13: 1,000 documents are to be kept back, and there are 1,000")
+    too_many = "15:13: 1,000 documents are to be kept back, and there are only 1,000"
+    assert all_of_them.startswith(too_many)
     changed = WRITER.replace("10", "200") + "update = 1\n"
     (few,) = lacking(of(GENERATED, changed))
     assert "the documents that it may update or delete 1,000 are there" in few

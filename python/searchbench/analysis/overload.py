@@ -86,8 +86,8 @@ def until(found: OverloadResult) -> str:
     span = took.interval
     between = f" (95 % interval {digits(span.low)} to {digits(span.high)})" if span else ""
     return (
-        f"Answers were normal {digits(took.value)} s{between} after it, known to within "
-        f"{_seconds(first.resolution_s)}."
+        f"Answers were normal {digits(took.value)} s{between} after it (known to within "
+        f"{_seconds(first.resolution_s)})."
     )
 
 

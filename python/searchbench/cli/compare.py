@@ -32,14 +32,14 @@ def compare(
     slower: that takes further runs of both (--same and --same-b).
 
     Exits with 1 if B is worse than A by more than the threshold and by more than the known noise:
-    with --same and --same-b that between runs of both, with one of them that between its runs, else
-    only that within these two. Also exits with 1 if a treatment that A has fails in half of B's
-    runs or more, if B does not support queries that A answers, or if B fails at a load of a sweep,
-    or at a rate of a capacity search, that A answered. Exits with 2 if nothing could be compared:
-    the records have nothing in common, have too few valid trials, or are one and the same. Exits
-    with 3 if no loss is resolved, but nothing can be told of some treatments, as the load generator
-    or the machine spoilt their trials. Otherwise changed results do not affect the status; they are
-    findings, and are in the JSON.
+    with --same and --same-b the noise between runs of both, with one of them that between the runs
+    of that side, otherwise only that within these two runs. Also exits with 1 if a treatment that A
+    has fails in half of B's runs or more, if B does not support queries that A answers, or if B
+    fails at a load of a sweep, or at a rate of a capacity search, that A answered. Exits with 2 if
+    nothing could be compared: the records have nothing in common, have too few valid trials, or are
+    one and the same. Exits with 3 if no loss is resolved, but for some treatments it cannot tell,
+    for example because the load generator or the machine spoilt their trials. Otherwise changed
+    results do not affect the status; they are findings, and are in the JSON.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ def compare(
         raise SearchbenchError(f"--threshold {threshold}: give a percentage such as 5%")
     if log := next((path for path in (a, b, *same, *same_b) if is_log(path)), None):
         raise SearchbenchError(
-            f"{log} is the record of a log, which has counts and no single searches; hold the log "
-            "itself against a record: searchbench logs FILE --against RECORD"
+            f"{log} is the record of a log, which has counts and no single searches; compare the "
+            "log itself with a record: searchbench logs FILE --against RECORD"
         )
     further = [[open_record(path) for path in paths] for paths in (same, same_b)]
     before, after = open_record(a), open_record(b)

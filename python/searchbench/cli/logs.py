@@ -48,8 +48,8 @@ def logs(
 ) -> int:
     """Read query logs of search systems, databases and web servers, and say what is in them.
 
-    Formats are told by their content; several may be read in one call, gzip and zstd too, and
-    standard input (-). docs/LOGS.md says what each format can and cannot say.
+    Formats are recognized by content. Several may be read in one call, also gzip and zstd, and
+    standard input (-). docs/LOGS.md says what each format can and cannot tell.
 
     Parameters
     ----------
@@ -87,13 +87,13 @@ def logs(
         How many distinct queries are counted exactly. Ten million need 1.5 GB.
     queries
         Write the searches to this file (OUT.jsonl), which a study replays at the log's own times.
-        What the log does not hold of them is said, and stands in OUT.jsonl.about.json.
+        What the log does not say about them is printed, and written to OUT.jsonl.about.json.
     cut
         With --queries: only the shortest cut that stands for the whole log within stated bounds:
-        auto, or not longer than so many searches (20000) or so long (600s, 30min, 2h).
+        auto, or at most a number of searches (20000) or a time (600s, 30min, 2h).
     anonymise
-        With --queries: replace words and numbers by others, the same by the same, of like
-        frequency and equal length. docs/LOGS.md says what this does not protect.
+        With --queries: replace each word and number by another one, always the same one, of
+        similar frequency and equal length. docs/LOGS.md says what this does not protect.
     key
         With --anonymise: keep the key in this file, which is made if it is not there, so that later
         files get the same replacements. Whoever has it can undo them.
@@ -104,7 +104,7 @@ def logs(
         With --queries: what a field that words are looked for in is called in the study's
         documents, as in f_title=title; f_title= means all fields. May be given several times.
     against
-        Hold the log's times against those of this record of a study: does the laboratory tell the
+        Compare the log's times with those of this record of a study: does the laboratory tell the
         truth about production?
     as_json
         Print JSON.

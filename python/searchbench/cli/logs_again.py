@@ -47,7 +47,7 @@ class Wanted:
         if self.queries is None:
             for name, given in (("--cut", self.cut), ("--anonymise", self.anonymise)):
                 if given:
-                    raise SearchbenchError(f"{name} is about a file of searches: name it with "
+                    raise SearchbenchError(f"{name} is for a file of searches: name it with "
                                            "--queries OUT.jsonl")  # fmt: skip
         elif self.queries.suffix != ".jsonl":
             raise SearchbenchError(f"--queries {self.queries}: name it {self.queries.stem}.jsonl, "

@@ -34,15 +34,15 @@ HOST_KEYS: tuple[SpecKey, ...] = (
     SpecKey("delay_ms", "number", None, "by how many milliseconds each round trip to it is "
             "delayed; 0: no delay", minimum=0, maximum=10_000),
     SpecKey("ssh", "text", None, "the name of another machine, as ssh knows it; localhost is this "
-            "one, without ssh. The host is then that machine as it is, and no namespace"),
+            "one, without ssh. The host is then that machine as it is, not a namespace"),
     SpecKey("ssh_command", "text", "ssh", 'with `ssh`: the command that reaches it, as in "ssh -p '
             '2222 -i key"'),
-    SpecKey("address", "text", None, "with `ssh`: the address of that machine where its processes "
-            "listen and are asked; default: where ssh goes"),
-    SpecKey("folder", "text", "/var/tmp", "with `ssh`: the folder of that machine in which a "
-            "folder of ours is made, for the files of what runs there"),
-    SpecKey("path", "texts", None, "with `ssh`: folders of that machine in which the engine's "
-            "programs are, if those of its PATH do not have them"),
+    SpecKey("address", "text", None, "with `ssh`: the address of that machine at which its "
+            "processes listen and are asked; default: the address to which ssh connects"),
+    SpecKey("folder", "text", "/var/tmp", "with `ssh`: a folder of that machine, in which a "
+            "folder of ours is made for the files of the processes there"),
+    SpecKey("path", "texts", None, "with `ssh`: folders of that machine that have the engine's "
+            "programs, if they are not in its PATH"),
 )  # fmt: skip
 _OF_SSH = ("ssh_command", "address", "folder", "path")
 _OF_NAMESPACE = ("memory", "cores", "cpu_share", "delay_ms")
@@ -122,7 +122,7 @@ def host_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if name is None:
         for key in _OF_SSH:
             if key in table:
-                yield key, f"`{key}` is of a host that is reached by ssh: say `ssh` too"
+                yield key, f"`{key}` is only for a host that is reached by ssh: give `ssh` too"
         return
     if not name or name.startswith("-") or name.split() != [name]:
         yield "ssh", f"`ssh` must be the name of a machine as ssh knows it, not {show(name)}"
@@ -130,8 +130,8 @@ def host_problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if key in table:
             yield (
                 key,
-                f"`{key}` is of a network namespace of this machine, and this host is another "
-                "machine, reached by ssh, which has what it has: leave it out",
+                f"`{key}` is only for a network namespace of this machine, and this host is "
+                "another machine, reached by ssh: leave it out",
             )
     folder = table.get("folder", "/")
     if not folder.startswith("/"):

@@ -125,7 +125,7 @@ def _placed(given: Given, system: System, places: Mapping[str, Any]) -> System:
     source, own = given.source, ("systems", system.name, "place")
     varied = list(_levels(given.varied, system))
     if system.attach:
-        wrong = f"{system.name} runs already, and `place` says where a system is started"
+        wrong = f"{system.name} runs already, and `place` is only for systems that are started here"
         if system.place:
             source.at_key(own, wrong)
         for key, _, _ in varied[:1]:
@@ -140,7 +140,7 @@ def _placed(given: Given, system: System, places: Mapping[str, Any]) -> System:
         return system
     if len(places) > 1:
         source.at_key(own[:2], f"there are several places, and {system.name} names none",
-                      f"say place = {show(next(iter(places)))}; a place without keys is this "
+                      f"set place = {show(next(iter(places)))}; a place without keys is this "
                       "machine as it is")  # fmt: skip
         return system
     return replace(system, place=next(iter(places)))

@@ -110,8 +110,8 @@ def _of_ssh(
     near = [name for name in there if name not in far]
     if near and "host" in own:
         yield (
-            f"[hosts.{near[0]}] is a network namespace of this machine, from which no way leads to "
-            f"host {far[0]}, which is reached by ssh: use hosts of one kind"
+            f"[hosts.{near[0]}] is a network namespace of this machine, which has no route to host "
+            f"{far[0]}, which is reached by ssh: use hosts of one kind"
         )
     for key, given in (("jobs", study.jobs), ("io_sizes", study.io_sizes)):
         if given:

@@ -88,7 +88,8 @@ def _check_agents(given: Given, name: str, system: System) -> None:
     set_ += [(at, key_of(path), value) for path, at, value in _levels(given, system)]
     named = [at for at, key, _ in set_ if key == "agents"]
     if named and system.attach:
-        source.at_key(named[0], f"{name} runs already, and `agents` says where they are started")
+        source.at_key(named[0], f"{name} runs already, and `agents` is only for systems that are "
+                      "started here")  # fmt: skip
     elif named and system.engine in ENGINES and _SHARED not in _levers(system):
         able = ", ".join(engine for engine, e in ENGINES.items()
                          if any(p.name == _SHARED for p in e.parameters))  # fmt: skip

@@ -201,16 +201,16 @@ the whole, if that is resolved. The shares of one core should add up to at most 
 hosts take time from each other, which separate machines do not. `searchbench places` says whether
 this machine can have hosts and delays.
 
-A host may also be another machine. Say `ssh` and the name by which ssh knows it:
+A host may also be another machine. Give `ssh`, the name by which ssh knows it:
 
 ```toml
 [hosts.north]
 ssh = "north"
-address = "10.0.0.9"      # where the agent listens; default: where ssh goes
+address = "10.0.0.9"      # where the agent listens; default: the address to which ssh connects
 path = "/opt/sphinx/bin"  # if the engine's programs are not in its PATH
 ```
 
-[PLACES.md](PLACES.md#several-hosts) says what such a machine needs and what becomes of its files.
+[PLACES.md](PLACES.md#several-hosts) says what such a machine needs, and what happens to its files.
 
 Sizes are strings such as "256MB". `k`, `M`, `G` and `T` are powers of 1,024; `kB`, `MB`, `GB` and
 `TB` are powers of 1,000.
@@ -335,14 +335,17 @@ stages = { log = "access.log", seconds = 600, peak_per_s = 400 }
 
 `log` is a log, a folder of logs, or a record of `searchbench logs`. The day with most requests is
 cut into 48 stages (`stages`, `day`), each with the mean rate of its part of the day, and all rates
-are multiplied so that the busiest stage has 400 a second. That stage is the window. Under the
-curve, the report says from where it is and whether it is faithful: whether the log's minutes vary
-within a stage as random arrivals do, or more, so that the real day had bursts that the load has
-not. The curve is that of the rates; what is sent comes from `[queries]` or `[requests]`.
-Stages at a greater rate between two at the same one are an overload. For each the report says how
-much was answered in time meanwhile, and how many seconds after it answers were normal again. With
-`capacity_per_s` the rates of stages are shares of it, so `[5, 1.5]` is five seconds with one and a
-half times the capacity. [ROLES.md](ROLES.md#7-overload) has such a study.
+are multiplied so that the busiest stage has 400 a second. That stage is the window. The curve
+gives only the rates; what is sent comes from `[queries]` or `[requests]`.
+
+Below the curve, the report says where it comes from, and whether it is faithful to the log. It is
+if, within a stage, the log's minutes vary as random arrivals do. If they vary more, the real day
+had bursts that the load does not have.
+
+Stages at a greater rate between two stages at the same rate are an overload. For each overload, the
+report says how much was answered in time meanwhile, and how many seconds later answers were normal
+again. With `capacity_per_s` the rates of stages are shares of it, so `[5, 1.5]` is five seconds at
+one and a half times the capacity. [ROLES.md](ROLES.md#7-overload) has such a study.
 
 **A capacity** is the greatest rate that keeps a promise. A capacity search chooses the rates, and
 the report gives an interval for each promise and configuration. One search answers several
@@ -396,14 +399,15 @@ file = "queries.txt"
 classes = "words"        # by shape: words, match, filters, sort, or shape (all but the words)
 ```
 
-With `[requests]`, lines of JSON have a `class` too, and groups with names are classes. `classes`
-there is `path`, `shape` (the class that [`searchbench logs`](LOGS.md) gives a request), `words`, or
-`parameter:NAME` (the value of a parameter of the path). `classes` takes the place of any other
-class.
+With `[requests]`, lines of JSON may have a `class` too, and groups with names are classes. There,
+`classes` is `path` (method and path), `shape` (the class that [`searchbench logs`](LOGS.md) gives a
+request), `words`, or `parameter:NAME` (the value of a parameter of the path). `classes` takes the
+place of any other class.
 
 The classes are asked in the mix that the files have: with `order = "stretches"` (the default) each
 part of the drive has that mix. With `order = "logged"` several files are asked one after another,
-so that classes do not meet. Twenty classes have figures; of more, the rest is one.
+so the classes never compete. Twenty classes have figures of their own; if there are more, the rest
+is taken as one class.
 
 Two treatments are compared over each class, over the queries of it on which both agree. A class is
 called faster or slower only if that stands after correcting for all comparisons of the study and of
@@ -481,17 +485,17 @@ placeholders.
 
 ## Roles: what goes on beside the readers
 
-`[queries]` and `[load]` are the readers. A `[roles.NAME]` is another client of the same trial, with
-a load, a thread and connections of its own. It writes documents, publishes what was written, or has
-a job of the engine done. A fault is one too: at its time a process of the system is killed, stopped
-or frozen, and brought back. Any of its keys may be a factor. A role that is `idle`, or whose rate
-is 0, does nothing; that is what the others are compared with:
+`[queries]` and `[load]` are the readers. Each `[roles.NAME]` is another client of the same trial,
+with a load, a thread and connections of its own. It writes documents, publishes what was written,
+or has a job of the engine done. A fault is a role too: at a given time a process of the system is
+killed, stopped or frozen, and later brought back. Any key of a role except `does` may be a factor.
+A role that is `idle`, or whose rate is 0, does nothing, and the others are compared with it:
 
 ```toml
 [roles.writer]
 does = "write"
-share = 0.2               # of the corpus: kept back, and inserted while it is asked
-insert = 8                # of ten changes eight are inserts, one an update, one a delete
+share = 0.2               # one document in five is kept back, to be inserted later
+insert = 8                # of ten changes: eight inserts, one update, one delete
 update = 1
 delete = 1
 
@@ -508,7 +512,7 @@ seconds = 60
 "roles.writer.documents_per_s" = [0, 10, 100]
 ```
 
-[ROLES.md](ROLES.md) leads from your own rate of updates to a page.
+[ROLES.md](ROLES.md) leads from your own rate of updates to a report.
 """
 
 

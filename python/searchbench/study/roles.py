@@ -63,8 +63,8 @@ def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System
         source.at_key(("roles", writers[1]), f"{writers[0]} writes already; a trial has one writer "
                       "(several connections: `clients` or `connections`)")  # fmt: skip
     if len(faults) > 1:
-        source.at_key(("roles", faults[1]), f"{faults[0]} is a fault already; a trial has one, so "
-                      "that it is known what came of it")  # fmt: skip
+        source.at_key(("roles", faults[1]), f"{faults[0]} is a fault already; a trial can have "
+                      "only one, so that it is known what caused what")  # fmt: skip
 
 
 def impossible(system: System, table: Mapping[str, Any]) -> str:
@@ -73,10 +73,10 @@ def impossible(system: System, table: Mapping[str, Any]) -> str:
     if engine is None:
         return ""
     if system.attach:
-        return (f"{system.name} runs already, and roles change what they work on: they are for "
-                "systems that are started")  # fmt: skip
+        return (f"{system.name} runs already, and roles change its documents or its processes: "
+                "they are only for systems that searchbench starts")  # fmt: skip
     if does == "fault" and not engine.can.keeps_index:
-        return f"{system.engine} keeps no index: what is started again would be empty"
+        return f"{system.engine} keeps no index: it would be empty when it is started again"
     if does in ("write", "publish") and not isinstance(engine, TakesWrites):
         able = ", ".join(n for n, each in ENGINES.items() if isinstance(each, TakesWrites))
         return (f"{system.engine} has not declared how documents are changed while it is asked; "
@@ -145,15 +145,15 @@ def go_together(source: Source, study: Study) -> None:
     if "warmup_s" not in study.load and "load.warmup_s" not in _varied(study):
         source.at_key(("load",), "with roles the window must be known beforehand: give `warmup_s`")
     elif open_load(_single(study.load), study.base).stop_ns is None:
-        source.at_key(("load",), "with roles the window has a length: give `seconds`")
+        source.at_key(("load",), "with roles the window must have a length: give `seconds`")
     if study.load.get("machines"):
         source.at_value(("load", "machines"), "roles are driven from this machine")
     if study.agreement.capture == "after":
         source.at_value(("agreement", "capture"), "with roles the answers before and after the "
                         'drive are kept in any case; leave capture = "after" out')  # fmt: skip
     if study.ingest == "as-found":
-        source.at_value(("ingest", "index"), "roles change what they work on, and what is as found "
-                        "is not ours to change")  # fmt: skip
+        source.at_value(("ingest", "index"), "roles change the index, and an index as found is "
+                        "not ours to change: use another value here, or leave the roles out")
 
 
 def look(study: Study, plan: Plan) -> None:
@@ -184,8 +184,8 @@ def _lacks(
     """Which key of a writer asks for more documents than there are, and why; "" where none does."""
     kept = changes.kept_back(table, total)
     if kept >= total:
-        return "documents", (f"{kept:,} documents are to be kept back, and there are {total:,}: "
-                             "keep back fewer, or take a larger corpus")  # fmt: skip
+        return "documents", (f"{kept:,} documents are to be kept back, and there are only "
+                             f"{total:,}: keep back fewer, or take a larger corpus")  # fmt: skip
     due = changes.due_ns(table, *changes.span_ns(open_load(treatment.load, study.base)))
     wanted = None if due is None else len(due)
     key = next(each for each in roles.PACES if table.get(each) is not None)

@@ -34,7 +34,7 @@ def show_queries(about: Mapping[str, Any], cut: Cut | None, path: Path, beside: 
         )
         if cut.skipped:
             out.say()
-            out.points([f"Not held to: {what}." for what in cut.skipped])
+            out.points([f"Not compared: {what}." for what in cut.skipped])
     out.say("\nIn a study:\n")
     for line in about["study"].splitlines():
         out.say(f"    {line}" if line else "")
@@ -50,9 +50,9 @@ def _hidden(hidden: Mapping[str, Any]) -> str:
         f"{hidden['made_up']:,} others are made up."
     )
     if hidden["kept"]:
-        told += f" {hidden['kept']:,} have no other of their kind and length, and stay."
+        told += f" {hidden['kept']:,} have no other word of their kind and length, and stay."
     if not hidden["key"]:
-        told += " The key is forgotten: another call gives other words (--key FILE keeps it)."
+        told += " The key is forgotten, so another call gives other words (--key FILE keeps it)."
     return told
 
 
@@ -63,8 +63,8 @@ def _cut(cut: Cut, about: Mapping[str, Any]) -> list[str]:
     if missed:
         first = (
             f"The cut of {length}, {whole}, does not stand for the log in {len(missed)} of "
-            f"{len(cut.bounds)} properties: {', '.join(missed)}. It is the best of those as "
-            "long as --cut allows; allow more."
+            f"{len(cut.bounds)} properties: {', '.join(missed)}. It is the best that --cut "
+            "allows; allow a longer one."
         )
     elif cut.whole:
         first = "No shorter cut is within all bounds: the file has the whole log."
@@ -76,9 +76,9 @@ def _cut(cut: Cut, about: Mapping[str, Any]) -> list[str]:
     found = [first]
     if len(cut.run_up):
         found.append(
-            f"Before it stand {len(cut.run_up):,} searches of a run-up, {cut.warmup_s:,.1f} s, so "
-            "that its repeats are repeats and caches are as full as they were. They are the "
-            "warm-up (warmup_s), are not measured, and their times are not the log's."
+            f"A run-up of {len(cut.run_up):,} searches in {cut.warmup_s:,.1f} s comes before it, "
+            "so that its repeats are repeats and caches are as full as they were. The run-up is "
+            "the warm-up (warmup_s) and is not measured; its times are not the log's."
         )
     return found
 
@@ -129,10 +129,10 @@ def show_against(found: Sequence[Against], log: Searches) -> None:
         out.points([
             *one.remarks,
             f"The ratio is laboratory / log; within {ALIKE - 1:.0%} counts as the same. Intervals "
-            "are of a block bootstrap over time; those of a record with few trials do not know how "
-            "runs differ.",
-            "The log has the server's own times, the record those that the client saw (service "
-            "time), with the way to the server and back.",
+            "come from a block bootstrap over time; if a record has few trials, they do not cover "
+            "how much runs differ.",
+            "The log has the server's own times. The record has those that the client saw (service "
+            "time), which include the way to the server and back.",
         ])  # fmt: skip
 
 

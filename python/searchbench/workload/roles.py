@@ -40,34 +40,37 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
             "put in again with one word more", minimum=0, maximum=1_000_000),
     SpecKey("delete", "number", None, "write: the same for deletes of documents of the corpus",
             minimum=0, maximum=1_000_000),
-    SpecKey("batch", "integer", 1, "write: documents of a request, all inserted, all updated or "
+    SpecKey("batch", "integer", 1, "write: documents in each request, all inserted, all updated or "
             "all deleted", minimum=1, maximum=100_000),
     SpecKey("documents_per_s", "number", None, "write: documents a second, sent by the clock "
             "whether or not the system keeps up; 0: idle", minimum=0, maximum=10_000_000),
-    SpecKey("every_s", "number", None, "write: one request every so many seconds; publish: how "
-            "often", above=0, maximum=86_400),
-    SpecKey("clients", "integer", None, "write: so many clients, each of which sends its next "
-            "request when the last was answered: as fast as the system accepts; 0: idle",
+    SpecKey("every_s", "number", None, "write, publish: seconds from one request to the next",
+            above=0, maximum=86_400),
+    SpecKey("clients", "integer", None, "write: how many clients write, each of which sends its "
+            "next request when the last was answered: as fast as the system accepts; 0: idle",
             minimum=0, maximum=256),
     SpecKey("connections", "integer", 1, "write: connections of a writer that goes by the clock",
             minimum=1, maximum=256),
-    SpecKey("marker_every_s", "number", 1.0, "write: how often a document carries a marker, by "
-            "which it is seen when it can be found; 0: never", minimum=0, maximum=3600),
-    SpecKey("ask_every_ms", "number", 20.0, "write: how often it is asked which markers can be "
-            "found: no time to visible is known more exactly", minimum=1, maximum=60_000),
+    SpecKey("marker_every_s", "number", 1.0, "write: seconds from one marker to the next, a "
+            "written document by which it is seen when it can be found; 0: no markers", minimum=0,
+            maximum=3600),
+    SpecKey("ask_every_ms", "number", 20.0, "write: milliseconds between two questions for which "
+            "markers can be found; no time to visible is known more exactly", minimum=1,
+            maximum=60_000),
     SpecKey("job", "text", None, "job: the name of a job that the engine has, such as merge"),
     SpecKey("fault", "text", None, "fault: what happens. kill: a process is ended at once "
             "(SIGKILL), with all that it has started; stop: it is asked to end (by the signal that "
             "the engine is stopped with); freeze: it stands still (SIGSTOP)",
             ("kill", "stop", "freeze")),
-    SpecKey("of", "text", SERVER, "fault: whose. server: the process that is asked; else the name "
-            "of another process of the service, as an agent or a node"),
-    SpecKey("for_s", "number", None, "fault: after so many seconds the process is started again, "
-            "as it was started, or goes on; default: not before the drive has ended", above=0,
+    SpecKey("of", "text", SERVER, "fault: of which process. server: the one that is asked; or the "
+            "name of another process of the service, such as an agent or a node"),
+    SpecKey("for_s", "number", None, "fault: after how many seconds the process is started again, "
+            "or goes on after a freeze; default: not before the drive has ended", above=0,
             maximum=86_400),
-    SpecKey("after_s", "number", None, "when a job or a fault begins, or what goes by `every_s` is "
-            "done first: seconds after the measured window began (default of the latter: `every_s` "
-            "after the drive did)", minimum=0, maximum=86_400),
+    SpecKey("after_s", "number", None, "seconds after the beginning of the measured window at "
+            "which a job or a fault begins, or a role with `every_s` first does what it does "
+            "(default of the latter: `every_s` after the beginning of the drive)", minimum=0,
+            maximum=86_400),
 )  # fmt: skip
 _OF: Mapping[str, tuple[str, ...]] = {
     "write": (
@@ -86,27 +89,27 @@ def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(key, sentence) of what does not go together in one role's table."""
     does = table.get("does")
     if does is None:
-        yield "does", 'a role says what it `does`: "write", "publish", "job" or "fault"'
+        yield "does", 'a role needs `does`: "write", "publish", "job" or "fault"'
         return
     for key in table:
         if key not in ("does", "idle", *_OF.get(str(does), ())):
-            yield key, f"`{key}` is not for a role that does {does}"
+            yield key, f'`{key}` is not for a role with does = "{does}"'
     if does == "write":
         yield from _of_a_writer(table)
     elif does == "publish" and "every_s" not in table:
-        yield "every_s", "a role that publishes says how often, with `every_s`"
+        yield "every_s", "a role that publishes needs `every_s`: how often it does so"
     elif does == "job":
         if not table.get("job"):
-            yield "job", "a role that has a job done names it, with `job`"
+            yield "job", "a role that has a job done needs `job`: the name of the job"
         if "after_s" not in table:
-            yield "after_s", "a job needs `after_s`: how long after the window began it is done"
+            yield "after_s", "a job needs `after_s`: how long after the window began it is begun"
     elif does == "fault":
         yield from _of_a_fault(table)
 
 
 def _of_a_fault(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if not table.get("fault"):
-        yield "fault", 'a fault says what it is, with `fault`: "kill", "stop" or "freeze"'
+        yield "fault", 'a fault needs `fault`: "kill", "stop" or "freeze"'
     if not table.get("after_s"):
         yield (
             "after_s",
@@ -127,7 +130,7 @@ def _of_a_writer(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if given and not any(given):
         yield "insert", "`insert`, `update` and `delete` are all 0: nothing is written"
     if "after_s" in table and "every_s" not in table:
-        yield "after_s", "`after_s` is when the first of those is sent that go by `every_s`"
+        yield "after_s", "`after_s` is only for a writer with `every_s`: when it first writes"
     if "clients" in table and "connections" in table:
         yield "connections", "each of the `clients` has a connection; leave `connections` out"
 

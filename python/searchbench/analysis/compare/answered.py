@@ -126,7 +126,8 @@ def findings(agreed: Mapping[str, Agreement], trials: bool) -> Iterator[Finding]
     for label, one in ((label, with_failed(one)) for label, one in agreed.items()):
         if one.differing:
             rest = (
-                "The ratios are over the rest, but where a loss over everything asked is greater."
+                "The ratios are over the rest, except where the loss over everything asked is "
+                "greater."
             )
             yield Finding(
                 "answers changed",

@@ -312,9 +312,9 @@ def _of_runs(lines: Sequence[RecordLine]) -> str:
         return f"{said}, and the intervals cover it{rest}."
     flag = "--same" if single == "first" else "--same-b"
     return (
-        f"{said}{rest}. How much runs of the {single} differ is not known: the intervals suppose "
-        "that it is as much, and a start may have a speed of its own. Run it again, and give those "
-        f"records with {flag}."
+        f"{said}{rest}. How much runs of the {single} differ is not known: the intervals assume "
+        "that they differ as much, but each start may have a speed of its own. Run it again, and "
+        f"give those records with {flag}."
     )
 
 

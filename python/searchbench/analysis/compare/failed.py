@@ -143,7 +143,7 @@ def why(winner: str, *, failed: bool, otherwise: bool = False) -> str:
         what = f"what {winner} answered otherwise under load than alone"
         what += ", or failed to answer," if failed else ""
     elif not failed:
-        what = f"the time that clients of {winner} spent on requests that are in no latency"
+        what = f"the time that clients of {winner} spent on requests that no latency contains"
     return f"{what} could make the whole difference"
 
 

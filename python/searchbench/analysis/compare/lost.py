@@ -18,7 +18,7 @@ from searchbench.analysis.trial.served import UNSERVED
 from searchbench.analysis.words import of_job, plural
 
 ABSENT = "the second does not have it"
-SPOILT = "by the load generator or the machine, which says nothing of the system"
+SPOILT = "by the load generator or the machine, which says nothing about the system"
 BY_SYSTEM = frozenset(
     (*ENDED, OTHERWISE, UNSERVED, "failed", "no answers", "errors", "partial results", "overload",
      "redirects", "writes lost", "writes not applied", "writes refused")

@@ -287,7 +287,7 @@ def _draft(
     if lacking:
         why = (
             f"the latencies of {' and of '.join(lacking)} would give more throughput than was "
-            "counted, so clients waited for replies that are in no latency"
+            "counted, so clients waited for replies that no latency contains"
         )
         blank = replace(blank, reason=_join(blank.reason, why))
     if mingled:

@@ -156,8 +156,9 @@ def _answers(agreed: Mapping[str, Agreement]) -> Iterator[str]:
         label, worst = max(differ.items(), key=lambda one: one[1].differing)
         yield (
             "The ratios leave out the queries that the two answer differently ("
-            f"{label}: {worst.differing} of {worst.queries}), but where a loss over everything "
-            "asked is greater. If that change was not meant, fix it and run the second again."
+            f"{label}: {worst.differing} of {worst.queries}), except where the loss over "
+            "everything asked is greater. If that change was not meant, fix it and run the second "
+            "again."
         )
 
 

@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 Names = tuple[str, str]
 SIDES: Names = "the first", "the second"
 NOT_READ = "the replies were not read"
-NO_ANSWERS = "nobody knows whether they answer the same, as their answers are not on record"
+NO_ANSWERS = "it is not known whether they answer the same, as their answers are not on record"
 OTHER_REQUESTS = "they were not asked the same requests"
 
 

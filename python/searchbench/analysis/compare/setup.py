@@ -87,8 +87,8 @@ def findings(
             "warning",
             "",
             " and ".join(", ".join(sorted(own)) for own in windows),
-            "The two were not measured or warmed up for the same time, so one may be further from "
-            "its steady state, and the shorter window asks fewer queries.",
+            "The two were not measured, or not warmed up, for the same time. So one may be further "
+            "from its steady state, and the shorter window asks fewer queries.",
             "Run both with the same seconds and warmup_s.",
         )
     versions = [_versions(side[0]) for side in (before, after)]
@@ -99,7 +99,7 @@ def findings(
             "",
             " and ".join(", ".join(sorted(f"{e} {v}" for e, v in own)) for own in versions),
             "The engines are not of the same version.",
-            "None, if that is what is being compared.",
+            "Nothing, if that is what you compare.",
         )
     yield from answered.findings(agreed, trials)
     yield from unread.findings(not_read)

@@ -36,8 +36,8 @@ REMEDIES = {
     "other caches": "Turn the cache off and run both again.",
     "other first asks": "Warm up both until every query was asked once (--warmup; in a study "
     "`warmup_s`), and run both again.",
-    "cold and warm": "Ask both in the same state: `cold`, and `restart`, of their places.",
-    "unknown": "Measure longer, so that it shows whether they were steady.",
+    "cold and warm": "Ask both in the same state: give their places the same `cold` and `restart`.",
+    "unknown": "Measure longer, to see whether they were steady.",
 }
 
 Answer = Literal["steady", "not steady", "unknown"]
@@ -170,8 +170,8 @@ def floor(a: tuple[str, State], b: tuple[str, State], log_ratio: float) -> Floor
     if size < LEAST:
         return Floor("steady", 1.0, "")
     said = (
-        f"{a[0]} and {b[0]} were steady, but of a drift of one against the other within their "
-        f"windows {_change(size)}; a longer warm-up and longer windows would bound it"
+        f"{a[0]} and {b[0]} were steady, but one may have drifted against the other within their "
+        f"windows: {_change(size)}; a longer warm-up and longer windows would bound it"
     )
     return Floor("steady", round(math.exp(size), 6), said)
 
@@ -210,7 +210,7 @@ def _caches(both: Sequence[tuple[str, State]]) -> str:
 
 def _change(size: float) -> str:
     if size > math.log(ABSURD):
-        return "no upper limit is known of how far it may still change"
+        return "no upper limit is known for how far it may still change"
     times = f"{digits(float(f'{math.exp(size):.2g}'))} times"
     by = f"{digits(float(f'{100 * math.expm1(size):.2g}'))} %" if size < math.log(2) else times
     return f"a change of up to {by} is not excluded"

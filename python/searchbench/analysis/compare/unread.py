@@ -84,7 +84,7 @@ def findings(several: Mapping[str, Unread]) -> Iterator[Finding]:
             "warning" if one.other else "note",
             "",
             f"{label}: {one.said() or 'no reply was read'}",
-            "The replies are not read, as no engine answers that is known here, or none of them "
-            "could be read. So whether both records answer the same is not known.",
+            "The replies were not read: either the engine is not known here, or none of them could "
+            "be read. So whether both records answer the same is not known.",
             LOOK,
         )

@@ -23,7 +23,7 @@ from searchbench.record.trial import Load
 Values = list[tuple[float, float]]
 UNCOUNTED = (
     "the latencies of {which} would give more throughput than was counted, so clients waited for "
-    "replies that are in no latency"
+    "replies that no latency contains"
 )
 NO_CYCLE = "no throughput is known over a mix of queries"
 

@@ -80,7 +80,7 @@ def _state(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Ch
         said = "A warm-up that asks every query, so that first asks do not make the difference."
         yield True, said
     elif c.state == "cold and warm":
-        yield True, "The same state for both: `cold`, and `restart`, of their places."
+        yield True, "The same state for both: the same `cold` and `restart` of their places."
     elif c.state == "unknown":
         needed = [
             x.steadiness.window_needed_s

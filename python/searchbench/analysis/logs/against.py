@@ -246,19 +246,19 @@ def _held(
         if apart > 0.02:
             name = max(shares, key=lambda name: abs(shares[name][0] - shares[name][1]))
             remarks.append(
-                f"The mix is another: `{name}` is {shares[name][0]:.1%} of the log and "
-                f"{shares[name][1]:.1%} of the record; so compare class by class."
+                f"The mix differs: `{name}` is {shares[name][0]:.1%} of the log and "
+                f"{shares[name][1]:.1%} of the record. So compare class by class."
             )
     else:
         remarks.append(
-            "The record's queries are not the log's, and have no class: all of them are compared "
-            "together, and their mix may be another."
+            "The record's queries are not those of the log, and have no class. So all of them are "
+            "compared together, and their mix may differ."
         )
     below = [line for line in lines if line.log_s < log.step_s]
     if below:
         remarks.append(
             f"{len(below)} of {len(lines)} quantiles are below the log's resolution of "
-            f"{log.step_s:g} s, so little is known of them."
+            f"{log.step_s:g} s, so little is known about them."
         )
     return Against(treatment, label, tuple(lines), shares, _sentence(lines), tuple(remarks))
 

@@ -129,14 +129,14 @@ def cut_of(of: Searches, most_searches: int | None = None, most_s: float | None 
     too short to have a part.
     """
     if of.at_ns is None:
-        raise QueryError("the log has no times, so no part of it can be said to stand for the "
+        raise QueryError("the log has no times, so no part of it can be shown to stand for the "
                          "whole; --queries without --cut writes all of it")  # fmt: skip
     at = (of.at_ns - of.at_ns[0] // _SECOND * _SECOND) / _SECOND
     seconds = math.floor(float(at[-1])) + 1
     if seconds < 2 * _LEAST_S or len(of) < 2 * _LEAST_SEARCHES:
         raise QueryError(
-            f"the log has {len(of):,} searches in {seconds:,} s, which is too short to be cut; "
-            f"{2 * _LEAST_SEARCHES} searches and {2 * _LEAST_S} s are the least"
+            f"the log has {len(of):,} searches in {seconds:,} s, which is too short to be cut; it "
+            f"takes at least {2 * _LEAST_SEARCHES} searches and {2 * _LEAST_S} s"
         )
     skipped: list[str] = []
     known = _Known(of, at, seconds, most_searches)
@@ -257,7 +257,7 @@ class _Known:
         for scale in SCALES_S:
             name = f"dispersion at {scale} s"
             if self.of.step_ns > scale * _SECOND:
-                skipped.append(f"{name}: the log's times are coarser")
+                skipped.append(f"{name}: the log's times are coarser than that")
             elif self.seconds < 2 * scale * IN_A_ROW:
                 skipped.append(f"{name}: the log is too short for it")
             else:

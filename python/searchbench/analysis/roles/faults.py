@@ -71,8 +71,8 @@ def findings(record: Record, trial: Trial) -> Iterator[Finding]:
     if fault.trouble:
         yield Finding(
             "did not come back", "warning", trial.trial, fault.trouble,
-            f"The {_whose(fault)} was {WHAT[fault.fault]}, and the service did not serve again "
-            "once it had been started again. What it had then was not counted.",
+            f"The {_whose(fault)} was {WHAT[fault.fault]}, and the service did not answer again "
+            "after the new start. So what it had then was not counted.",
             "Look at the log beside this trial's samples.",
         )  # fmt: skip
     same, compared = _answers(record, trial)
@@ -80,8 +80,8 @@ def findings(record: Record, trial: Trial) -> Iterator[Finding]:
         yield Finding(
             "other answers after the fault", "warning", trial.trial,
             f"{compared - same:,} of {compared:,} queries",
-            "Asked alone once all was over, these have another total or other hits than before the "
-            "fault, though nobody wrote.",
+            "When asked alone after the drive, these have another total or other hits than before "
+            "the fault, though nobody wrote.",
             "Look at what the engine does with an index that was not closed.",
         )  # fmt: skip
 
@@ -170,15 +170,15 @@ def sentences(found: FaultResult) -> list[str]:
         what += f" and {again} after {digits(down.value)} s"
     first, without = figures.get("first_error_s"), digits(figures["without_s"].value)
     if first is None:
-        said.append(f"{what}. All requests were answered well, but for {without} s none was.")
+        said.append(f"{what}. All requests were answered well, but no answer came for {without} s.")
     else:
         failed, part = (figures.get(key) for key in ("error_share", "partial_share"))
         shares = [f"{percent(e.value)} {word}" for e, word in ((failed, "failed"), (part, "were "
                   "answered in part")) if e is not None and e.value > 0]  # fmt: skip
-        meanwhile = f"; of the requests meanwhile {' and '.join(shares)}" if shares else ""
+        meanwhile = f" Of the requests meanwhile, {' and '.join(shares)}." if shares else ""
         said.append(
-            f"{what}. The first bad answer came {_seconds(first.value)} later{meanwhile}; for "
-            f"{without} s there was no good answer."
+            f"{what}. The first bad answer came {_seconds(first.value)} after that.{meanwhile} No "
+            f"good answer came for {without} s."
         )
     said.append(until(found))
     if found.durable is not None:
@@ -210,16 +210,16 @@ def until(found: FaultResult) -> str:
     span = took.interval
     between = f" (95 % interval {digits(span.low)} to {digits(span.high)})" if span else ""
     later = found.figures.get("later")
-    more = f" In {percent(later.value)} of the time from then on they were not." if (
+    more = f" In {percent(later.value)} of the time after that they were not." if (
         later is not None and later.value > 0
     ) else ""  # fmt: skip
-    return (f"Answers were normal {digits(took.value)} s{between} {since}, known to within "
-            f"{_seconds(found.resolution_s)}.{more}")  # fmt: skip
+    return (f"Answers were normal {digits(took.value)} s{between} {since} (known to within "
+            f"{_seconds(found.resolution_s)}).{more}")  # fmt: skip
 
 
 def durability(found: Durable) -> str:
     """What of acknowledged writes is gone, in a sentence."""
-    asked = f"{found.missing:,} of {found.asked:,} written documents asked for were not found"
+    asked = f"{found.missing:,} of {found.asked:,} written documents asked for are missing"
     if not found.counted:
         return f"The engine does not count its documents; {asked}."
     known = plural(found.acknowledged, "document that was", "documents that were")
@@ -228,7 +228,7 @@ def durability(found: Durable) -> str:
     if found.unapplied:
         said += f", and {found.unapplied:,} acknowledged deletes are undone"
     if found.unknown:
-        said += f" (of {found.unknown:,} more nobody knows whether they were taken)"
+        said += f" (whether {found.unknown:,} more were taken is not known)"
     return f"{said}; {asked}."
 
 

@@ -81,8 +81,8 @@ def findings(record: Record, trial: Trial, made: Written) -> Iterator[Row]:
     yield (
         "answers of no time", "warning",
         f"{held.outside:,} of {held.sampled:,} sampled {what}{back} ({held.first})",
-        f"While documents changed the engine gave {what} that are neither those of before nor of "
-        "after, nor any in between: a change was seen in part.",
+        f"While documents changed, the engine gave {what} that fit no moment between before and "
+        "after: a change was seen in part.",
         "Look at whether the engine replaces a document in one step.",
     )  # fmt: skip
 

@@ -54,8 +54,8 @@ def _rows(record: Record, trial: Trial) -> Iterator[Row]:
         if run.failed:
             yield (
                 "a role ended", "invalid", f"{run.name}: {run.failed}",
-                f"The role {run.name} could not go on, so what the readers met is not what the "
-                "study asks about.", _OTHER,
+                f"The role {run.name} could not go on, so the readers were not measured beside "
+                "what the study asks about.", _OTHER,
             )  # fmt: skip
         if run.drive is None or run.failed:
             continue
@@ -75,7 +75,7 @@ def _rows(record: Record, trial: Trial) -> Iterator[Row]:
                     yield (
                         "found and lost again", "warning",
                         f"{len(lost)} of the markers, as {lost[0].marker}",
-                        "A document was found once it was written, and later it was not, though "
+                        "A document was found after it was written, and later it was not, though "
                         "nothing was deleted: answers came from several states of the index.",
                         "Look at how many copies of the index answer.",
                     )  # fmt: skip
@@ -96,10 +96,10 @@ def _late(record: Record, trial: Trial, run: RoleRun) -> Iterator[Row]:
         yield (
             "a role's lag", "warning",
             f"{run.name}: p99 {ours / 1e6:.3g} ms, of a service p99 of {theirs / 1e6:.3g} ms",
-            "The load generator sent requests of this role late, not by the server's doing: it "
-            "had no core for it at that time.",
-            "Give the generator more cores; on two, server, readers and a writer get in each "
-            "other's way.",
+            "The load generator sent requests of this role late, and not because of the server: it "
+            "had no free core at that time.",
+            "Give the load generator more cores; on two, server, readers and a writer disturb each "
+            "other.",
         )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def _refused(run: RoleRun, made: Written) -> Iterator[Row]:
         "writes refused", "invalid" if wrong > _ERRORS_INVALID * n else "warning",
         f"{wrong:,} of {n:,} requests of {run.name} ({percent(wrong / n)})",
         f"Documents that were to be written were not taken.{said}",
-        "Mend what the engine says.",
+        "Mend what the engine complains of.",
     )  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def _counted(run: RoleRun, made: Written) -> Iterator[Row]:
         yield (
             "writes not counted", "note", run.name,
             "The engine does not say how many documents it has, so what it acknowledged was not "
-            "counted; documents that were drawn were asked for.", "",
+            "counted. Only a sample of the written documents was asked for.", "",
         )  # fmt: skip
         return
     sums = reckoned(applied.before, made)
@@ -188,7 +188,7 @@ def _counted(run: RoleRun, made: Written) -> Iterator[Row]:
     if low <= applied.after <= high:
         return
     words = f"{applied.before:,} before + {sums.plus:,} inserted − {sums.minus:,} deleted"
-    doubt = f", give or take {high - low:,} that nobody knows of" if high > low else ""
+    doubt = f", give or take {high - low:,} that may have been taken" if high > low else ""
     counted = f"{words} = {sums.expected:,}{doubt}, and there are {applied.after:,}"
     remedy = (
         "Look at what the engine promises with an acknowledgement, and at its durability levers."
@@ -223,7 +223,7 @@ def _updates_counted(run: RoleRun, made: Written) -> Iterator[Row]:
         return
     if low <= applied.updated <= high:
         return
-    doubt = f", give or take {high - low:,} that nobody knows of" if high > low else ""
+    doubt = f", give or take {high - low:,} that may have been taken" if high > low else ""
     counted = (f"{low:,} updates were acknowledged{doubt}, and {applied.updated:,} documents have "
                "the word that each of them writes")  # fmt: skip
     if applied.updated < low:

@@ -103,7 +103,8 @@ def normal_before(
     n, least = int(np.count_nonzero(well)), minimum_samples(0.99)
     if n < least:
         return (
-            f"{n:,} answers before it are too few to know what is normal; {least:,} are the least"
+            f"there were only {n:,} good answers before it, and to know what is normal takes at "
+            f"least {least:,}"
         )
     limit_s, allowed = 0.0, ALLOWED
     if promise is not None and promise.limit_ns is not None:
@@ -115,8 +116,8 @@ def normal_before(
     span_s = max(SPAN_S, max(REQUESTS, OVER / allowed) / rate)
     if span_s > seconds:
         return (
-            f"{seconds:.3g} s before it are too few to know what is normal; {span_s:.2g} s are the "
-            "least at this rate"
+            f"there were only {seconds:.3g} s before it, and at this rate it takes at least "
+            f"{span_s:.2g} s to know what is normal"
         )
     good = int(np.count_nonzero(there & in_time(trace, limit_s)))
     normal = Normal(

@@ -130,7 +130,7 @@ def insist_programs(title: str, service: Service, seats: Mapping[str, Seat]) -> 
         if absent := [name for name in sorted(names) if not found[name]]:
             raise HostError(
                 host, f"there is no {absent[0]} there, which {title} needs; install it on that "
-                "machine, or say with `path` in which folder it is", "path" if path else "ssh",
+                "machine, or give the folder that has it with `path`", "path" if path else "ssh",
                 "deploy",
             )  # fmt: skip
     if service.says and links:

@@ -28,8 +28,8 @@ _STALE_NS = 1_000_000_000  # counters that are further from an end of a window s
 _ONE_MACHINE = Note(
     kind="hosts are one machine",
     severity="note",
-    meaning="they take processor, memory and network from each other, and no network is between "
-    "them; separate machines would not be as slow together, nor as near",
+    meaning="they share processor and memory, and no network lies between them; separate "
+    "machines would not slow each other down, and would be farther apart",
     remedy="name hosts that are different machines",
 )
 

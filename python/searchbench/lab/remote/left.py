@@ -75,11 +75,11 @@ class Remote(Thing, frozen=True, tag=True):
         except OSError as error:
             why, message = f"ssh cannot be started: {error.strerror}", None
         except subprocess.TimeoutExpired:
-            why, message = f"it did not answer in {_TIMEOUT_S:.0f} s", None
+            why, message = f"it did not answer within {_TIMEOUT_S:.0f} s", None
         except NotOurs:
             message = None
         if message is None:
-            why += "; when that machine answers again, `searchbench places clean` looks there"
+            why += "; run `searchbench places clean` when that machine answers again"
             _silent[self.host] = (time.monotonic(), why)
             return {}, why
         _silent.pop(self.host, None)

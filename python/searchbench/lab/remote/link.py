@@ -87,7 +87,7 @@ def resolved(host: Host) -> str:
     except OSError as error:
         raise HostError(
             host.name, f"{name or host.ssh!r} is not known here as an address "
-            f"({error.strerror}); say the one it is asked at, as in address = \"10.0.0.9\"", given,
+            f"({error.strerror}); give its address, as in address = \"10.0.0.9\"", given,
         ) from None  # fmt: skip
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
     return str(found[0][4][0])
@@ -153,8 +153,8 @@ class Link:
         try:
             self.about = self._hello.get(timeout=_HELLO_S)
         except queue.Empty:
-            self._lose(f"it said nothing in {_HELLO_S:.0f} s; `ssh {host.ssh}` must work without "
-                       "a question")  # fmt: skip
+            self._lose(f"it did not answer within {_HELLO_S:.0f} s; `ssh {host.ssh}` must work "
+                       "without a password or any other question")  # fmt: skip
         if wrong := self.about.get("wrong"):  # then it ends, which is no loss
             self.close()
             raise HostError(host.name, f"no folder can be made in {host.folder} there: {wrong}; "
@@ -189,8 +189,9 @@ class Link:
                 if self.lost:
                     raise HostError(self.host.name, self.lost)
                 if time.monotonic() > give_up:
-                    raise HostError(self.host.name,
-                                    f"it did not answer in {timeout_s:.0f} s ({kind})")  # fmt: skip
+                    raise HostError(
+                        self.host.name, f"it did not answer within {timeout_s:.0f} s ({kind})"
+                    )
         finally:
             del self._waiting[number]
         if "wrong" in found:
@@ -254,13 +255,13 @@ class Link:
                 why = error.strerror or str(error)
                 raise HostError(
                     self.host.name, f"{self.address} cannot be reached from here ({why}): it is "
-                    "not the address of that machine, or a firewall is between; give another with "
-                    "`address`", "address",
+                    "not the address of that machine, or a firewall is in the way; give another "
+                    "one with `address`", "address",
                 ) from None  # fmt: skip
             if said != word:
                 raise HostError(
-                    self.host.name, f"what answers at {self.address} is another machine; give its "
-                    "own address with `address`", "address",
+                    self.host.name, f"another machine answers at {self.address}; give this "
+                    "host's own address with `address`", "address",
                 )  # fmt: skip
         return min(took)
 
@@ -349,16 +350,25 @@ class Link:
         try:
             code = self.process.wait(5.0)
         except subprocess.TimeoutExpired:
-            return f"what answers is not our supervisor: {instead or ' | '.join(self._words)!r}"
+            return (
+                "something other than our supervisor answers there: "
+                f"{instead or ' | '.join(self._words)!r}"
+            )
         self._threads[0].join(5.0)
         said = " | ".join(self._words) or instead or "it said nothing"
         name = self.host.ssh
         if self.greeted:
             return f"the connection to it was lost (ssh's exit code {code}): {said}"
         if code == SSH_FAILED:
-            return f"ssh failed: {said}; `ssh {name}` must work without a question"
+            return (
+                f"ssh failed: {said}; `ssh {name}` must work without a password or any other "
+                "question"
+            )
         if code == NOT_FOUND:
-            return f"there is no python3 there, which watches what is started: {said}; install it"
+            return (
+                "there is no python3 there, with which searchbench watches what it starts: "
+                f"{said}; install it"
+            )
         return f"`ssh {name} python3` ended with exit code {code} (Python 3.8 or later?): {said}"
 
 

@@ -23,25 +23,26 @@ _HOW = (
 )
 _VISIBLE = (
     "Commit to visible is the time from the answer to a write until a question finds its document. "
-    "Markers show it: written documents with a word more, which were asked for again and again "
-    "over a connection of its own. The interval holds what the sample leaves open and what asking "
-    "leaves open."
+    "Markers show it: written documents with one extra word, by which they were asked for again "
+    "and again over a separate connection. The interval covers both how few markers there were, "
+    "and the time between two questions."
 )
 
 _MEANWHILE = (
-    "Some answers of the drive were held against those of before and after it, in what inserts can "
-    "only raise. A finding says where one was wrong."
+    "A sample of the answers was compared with the answers before and after the drive, by numbers "
+    "that inserts can only raise. If one was wrong, a finding says so. This was compared, and of "
+    "which methods:"
 )
 _KINDS = {
     "counts": "How many documents each row counts: ",
     "rows": "Every row: ",
-    "number": "The number of rows, as inserts may replace rows: ",
+    "number": "The number of rows, because inserts may replace rows: ",
 }
 
 _FAULTS = (
-    "A fault is no reason not to believe a trial: the audit is of the window before it. Answers "
-    "are normal again from the first request on with which a span of time begins that is like "
-    "those before the fault."
+    "A fault does not make a trial invalid: the audit covers the window before it. Answers are "
+    "normal again from the first good request of the first span of time that is like those before "
+    "the fault."
 )
 _DRAWN = 6  # treatments that are drawn beside their idle one
 _NAMED = 6  # treatments that a sentence names
@@ -62,12 +63,12 @@ def section(content: Content) -> Section | None:
     if judged.beside:
         asked = judged.beside[0].operation
         what = ": the median time of one operation over that of the idle one" if asked else ""
-        blocks += [Text(f"The readers, beside the same with every role idle{what}.", "lead")]
+        blocks += [Text(f"The readers, compared with every role idle{what}.", "lead")]
         made = tables.beside_of_operations if asked else tables.beside
         blocks.append(made(judged.beside))
         blocks.append(Text(
-            "Ratios are paired by block, each by itself; whether a difference is beyond noise and "
-            "all floors is said where treatments are compared.", "quiet",
+            "Ratios are paired by block, and each is taken by itself. Whether a difference is "
+            "larger than noise and all floors is said where treatments are compared.", "quiet",
         ))  # fmt: skip
     drawn = [pair for pair in judged.beside if pair.treatment in judged.over_time]
     for number, pair in enumerate(drawn[:_DRAWN], 1):
@@ -106,7 +107,7 @@ def section(content: Content) -> Section | None:
         )
     others = [r for r in judged.results if r.does != "write" and r.figures]
     if others:
-        blocks += [Text("Published, and jobs.", "lead"), tables.others(others)]
+        blocks += [Text("Publishers and jobs.", "lead"), tables.others(others)]
     return Section("roles", "Beside the readers", tuple(blocks), "Beside the readers")
 
 
@@ -116,9 +117,9 @@ def _cores(judged: RolesJudged) -> list[Block]:
         return []
     said = (
         f"This machine has {judged.cores} cores, and up to {judged.loops} measuring loops ran "
-        "beside the server. That is too few for all of them at full speed: what a writer takes "
-        "from the readers is here also what its own sending and asking takes. Each loop's lateness "
-        "was audited."
+        "beside the server. That is too few for all of them at full speed: part of what a writer "
+        "costs the readers here is what its own sending and asking costs. Each loop's lateness was "
+        "audited."
     )
     return [Text(said)]
 
@@ -175,8 +176,8 @@ def _of_writers(results: list[RoleResult]) -> list[str]:
             for r in late[:_NAMED]
         )
         names += f", and {len(late) - _NAMED:,} more" * (len(late) > _NAMED)
-        found.append(f"These writers fell behind their clock, by so much at the end: {names}. That "
-                     "is a result: the system accepts less than was offered.")  # fmt: skip
+        found.append("These writers fell behind their clock. By how much, at the end: "
+                     f"{names}. That is a result: the system accepts less than was offered.")
     found += _checked(results)
     return found
 

@@ -31,10 +31,10 @@ _HOW = (
     "spike, is no steady state. A request counts for the stage in which it was due."
 )
 _OVERLOAD = (
-    "An overload is a time with a greater rate between two stages at the same one. Answers are "
-    "normal again from the first request on, of those due after it, with which a span of time "
-    "begins that is like those before it. What the pool of connections does not hold waits in the "
-    "generator, and its response time counts from when it was due."
+    "An overload is a time at a greater rate between two stages at the same rate. After it, "
+    "answers are normal again from the first good request of the first span of time that is like "
+    "those before it. Requests for which no connection is free wait in the load generator, and "
+    "their response times count from when they were due."
 )
 _TOGETHER = 3  # treatments in one figure: two lines each are as many as one picture holds
 
@@ -74,8 +74,8 @@ def section(content: Content) -> Section | None:
         ]  # fmt: skip
         blocks += [
             Text(f"The load generator itself was late in the overload of {line(each.label)}, at "
-                 f"p99 by {numbers.percent(each.late)} of what counts as in time: some of these "
-                 "answers may have been late by its doing. Give it a core of its own.")
+                 f"p99 by {numbers.percent(each.late)} of the limit for answers in time. So it may "
+                 "have made some of these answers late. Give it a core of its own.")
             for each in overloads if each.late > LATE
         ]  # fmt: skip
     blocks.append(

@@ -18,11 +18,11 @@ OPERATION_KEYS: tuple[SpecKey, ...] = (
             "without regard to order, but equal rows are counted; order: in their order; count: "
             "only their number, if the question does not determine which rows come",
             ("set", "order", "count")),
-    SpecKey("while_inserting", "text", None, "what inserts beside the readers (a role) can do to "
-            "the answer. counts: the last column of each row counts documents and rises, and no "
-            "row goes; rows: rows come, and none goes; number: only the number of rows is known "
-            "to rise; any: nothing is known. Default: as the text of the method says "
-            "(docs/ROLES.md)", ("counts", "rows", "number", "any")),
+    SpecKey("while_inserting", "text", None, "what must hold of the answer while a role inserts. "
+            "counts: the last column of each row is a count that only rises, and no row "
+            "disappears; rows: rows are added, and none disappears; number: the number of rows "
+            "only rises; any: nothing. Default: what the text of the method shows "
+            "(docs/OPERATIONS.md)", ("counts", "rows", "number", "any")),
 )  # fmt: skip
 METHOD_KEYS: tuple[SpecKey, ...] = (
     SpecKey("sql", "text", None, "statements of SQL, with marks and placeholders "
