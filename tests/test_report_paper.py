@@ -27,6 +27,7 @@ from searchbench.report.document.blocks import (
     Unprinted,
 )
 from searchbench.report.document.paper import HOVER, ROWS, marked, printed
+from searchbench.report.page import page
 from searchbench.report.pdf import document_pdf
 
 
@@ -156,3 +157,13 @@ def test_the_pdf_of_a_big_study_can_be_read(big: Document) -> None:
     small = document_pdf(document(examples.record(judged), judged))
     assert pages(small) <= 8
     assert pages(document_pdf(big)) <= 20
+
+
+def test_keys_in_sentences_are_set_as_code_and_nothing_of_them_is_evaluated() -> None:
+    said = "Set `load.seconds` to 5 in `[load]`, not `a<b>`."
+    shown = page(Document("T", "", "", (Section("s", "S", (Text(said),)),)))
+    assert "Set <code>load.seconds</code> to 5 in `[load]`, not <code>a&lt;b&gt;</code>." in shown
+    plain = document_pdf(Document("T", "", "", (Section("s", "S", (Text("Set it to 5."),)),)))
+    coded = document_pdf(Document("T", "", "", (Section("s", "S", (Text(said),)),)))
+    assert b"Mono" in coded
+    assert b"Mono" not in plain

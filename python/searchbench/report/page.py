@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from functools import cache
 from importlib import resources
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from searchbench.report.document.blocks import Document
 from searchbench.report.document.paper import marked
 from searchbench.report.document.text import fit
 from searchbench.report.figures import look
+
+_CODE = re.compile("`([A-Za-z][^`\\n]{0,80})`")  # keys and commands, as they stand in sentences
 
 
 def page(document: Document) -> str:
@@ -38,7 +41,7 @@ def page(document: Document) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_template),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -46,6 +49,13 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
+    environment.filters["coded"] = _coded
+    return environment
+
+
+def _coded(text: str) -> Markup:
+    """A sentence in which what stands between backticks is set as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(fit(text)))))
 
 
 def _shown(value: Any) -> Any:
