@@ -176,8 +176,10 @@ def _of_writers(results: list[RoleResult]) -> list[str]:
             for r in late[:_NAMED]
         )
         names += f", and {len(late) - _NAMED:,} more" * (len(late) > _NAMED)
-        found.append("These writers fell behind their clock. By how much, at the end: "
-                     f"{names}. That is a result: the system accepts less than was offered.")
+        found.append(
+            "These writers fell behind their clock. By how much, at the end: "
+            f"{names}. That is a result: the system accepts less than was offered."
+        )
     found += _checked(results)
     return found
 
