@@ -106,7 +106,7 @@ def test_where_nothing_was_normal_nothing_is_said() -> None:
     trace = open_trace(30, (10, 12), 12)
     few = normal_before(trace, 0, S // 2, closed=False)
     assert isinstance(few, str)
-    assert "200 answers before it are too few" in few
+    assert "there were only 200 good answers before it" in few
     wild = open_trace(30, (10, 12), 12)
     wild.done[::10] = NEVER
     wild.outcome[::10] = LOST

@@ -152,8 +152,11 @@ def go_together(source: Source, study: Study) -> None:
         source.at_value(("agreement", "capture"), "with roles the answers before and after the "
                         'drive are kept in any case; leave capture = "after" out')  # fmt: skip
     if study.ingest == "as-found":
-        source.at_value(("ingest", "index"), "roles change the index, and an index as found is "
-                        "not ours to change: use another value here, or leave the roles out")
+        source.at_value(
+            ("ingest", "index"),
+            "roles change the index, and an index as found is "
+            "not ours to change: use another value here, or leave the roles out",
+        )
 
 
 def look(study: Study, plan: Plan) -> None:
