@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from searchbench.analysis import judge
+from searchbench.analysis.agreement import every_trial
 from searchbench.analysis.agreement.agreement import Answers
-from searchbench.analysis.compare import builds, captured, pairs, state
+from searchbench.analysis.compare import builds, pairs, state
 from searchbench.analysis.judgement import RecordLine, TreatmentResult, TrialResult
 from searchbench.analysis.trial import driven
 from searchbench.analysis.trial.measured import Samples
@@ -59,7 +60,8 @@ class Run:
         """Each kind of answers that its valid trials gave when asked alone; read once."""
         if key not in self._answers:
             used = (self.trials[t.trial] for t in self.by_key[key].trials if t.counts)
-            self._answers[key] = captured.read(self.record, used)
+            found = every_trial.read(self.record, used)
+            self._answers[key] = every_trial.distinct(found.values())
         return self._answers[key]
 
     def load(self, key: Key) -> Load:

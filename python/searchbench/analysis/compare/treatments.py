@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.compare import captured, jobs, loads, pairs, sweeps, whole
+from searchbench.analysis.agreement import agreement, answers, every_trial
+from searchbench.analysis.compare import jobs, loads, pairs, sweeps, whole
 from searchbench.analysis.compare.mix import timed
 from searchbench.analysis.compare.run import Key, Run, levels_of
 from searchbench.analysis.judgement import Agreement, Estimate, RecordLine, TreatmentResult
@@ -136,7 +136,7 @@ def _agreement(before: Sequence[Run], after: Sequence[Run], key: Key) -> agreeme
     if x is None or y is None or not answers.same_question(x, y):
         return None
     sides = [
-        captured.distinct(
+        every_trial.distinct(
             one
             for run in runs
             if (first := run.first_trial(key)) and answers.same_question(x, first)
@@ -150,7 +150,7 @@ def _agreement(before: Sequence[Run], after: Sequence[Run], key: Key) -> agreeme
         agreement.compare, require=rule.require, k=rule.k, queries=a.queries(x.queries.digest),
         titles=a.record.titles(digest) | b.record.titles(digest),
     )  # fmt: skip
-    return captured.compare(sides[0], sides[1], agree)
+    return every_trial.compare_all(sides[0], sides[1], agree)
 
 
 def _lines(
