@@ -60,7 +60,8 @@ def line_key(line: RecordLine) -> Key:
 
 def match(before: Sequence[Run], after: Sequence[Run]) -> Treatments:
     """Match the treatments of the runs of both sides, and compare them. SearchbenchError where
-    nothing of a further run can be compared, unless all of it failed or was spoilt.
+    nothing of a further run can be compared, unless all of it failed or was spoilt, or the runs are
+    of one class.
     """
     own: list[dict[Key, TreatmentResult]] = [{}, {}]
     for side, runs in zip(own, (before, after), strict=True):
@@ -95,7 +96,8 @@ def match(before: Sequence[Run], after: Sequence[Run]) -> Treatments:
                     told.setdefault(id(run), []).append((of_all or draft)[0])
                     kept.mixed.setdefault(name, []).append(draft[0])
                     kept.whole.setdefault(name, []).append((of_all or draft)[0])
-    if any(is_estimate(line) for line, _ in (*drafts, *whole_of.values())):
+    insist = before[0].members is None
+    if insist and any(is_estimate(line) for line, _ in (*drafts, *whole_of.values())):
         for run in (*before[1:], *after[1:]):
             _has_part(run, before[0], own, told.get(id(run), ()))
     only = [
@@ -145,6 +147,8 @@ def _agreement(before: Sequence[Run], after: Sequence[Run], key: Key) -> agreeme
         or [agreement.read_answers(runs[0].record, stands)]
         for runs, stands in ((before, x), (after, y))
     ]
+    if a.members is not None:
+        sides[0] = [every_trial.only(one, a.members) for one in sides[0]]
     rule, digest = a.record.plan.judging.agreement, x.corpus.digest
     agree = partial(
         agreement.compare, require=rule.require, k=rule.k, queries=a.queries(x.queries.digest),
@@ -160,7 +164,8 @@ def _lines(
     or alone known.
     """
     judging = a.record.plan.judging, b.record.plan.judging
-    for metric in jobs.metrics(judging[0]):
+    of_class = a.members is not None
+    for metric in () if of_class else jobs.metrics(judging[0]):
         if metric in jobs.metrics(judging[1]):
             yield _of_job(a, b, key, metric, pair), None
     if not (judging[0].driven and judging[1].driven):
@@ -180,7 +185,7 @@ def _lines(
         reason = why
     other = pairs.metrics_for(b.load(key), a.metric)
     named = (m for m in pairs.metrics_for(a.load(key), a.metric) if m in other)
-    metrics = [m for m in named if not of_job(m)]
+    metrics = [m for m in named if not of_job(m) and (timed(m) or not of_class)]
     agreeing = None if reason or pair is None else pair.agreeing
     blank = whole.Over({})
     over = blank if agreeing is None else whole.over(a, b, key, metrics, agreeing)
@@ -205,7 +210,9 @@ def _lines(
         of_all = None
         if every.values and timed(metric):
             at = replace(line, queries_used=every.asked, queries_measured=every.queries)
-            if metric == "throughput" and (why := every.unknown or unknown):
+            if metric == "throughput" and of_class and (every.unknown or unknown):
+                pass  # what was counted is of all classes
+            elif metric == "throughput" and (why := every.unknown or unknown):
                 said = f"{why}; the ratio is of all requests, as counted"
                 values = whole.counted(a, b, key, every.blocks)
                 of_all = _ratio(replace(at, over="counted", reason=said),
