@@ -5,25 +5,28 @@
     target   where a server runs
 
 Needs root, a kernel that lets us make namespaces, and Debian's openssh-server, openssh-client and
-iproute2. Nothing of the machine's own network is touched.
+iproute2. Nothing of the machine's own network is touched. All files that make such machines share
+their addresses, the directory of sshd and the cores, so only one has them at a time (``alone``).
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import pytest
 
@@ -34,6 +37,7 @@ PORT = 2222
 _HUB = "10.77.0.1"
 _NEW_NETWORK = 0x40000000  # CLONE_NEWNET of sched.h
 _STARTS_S = 20.0
+_PATIENCE_S = 1200.0  # for the machines of other workers; the whole suite takes little longer
 _SOURCES = Path(__file__).parent.parent / "python"
 
 
@@ -116,6 +120,35 @@ def client_running(code: str) -> str:
 
 
 @contextlib.contextmanager
+def alone(lock: Path | None = None) -> Iterator[None]:
+    """Hold a lock of the machine (``lock``: its file), for which other workers wait meanwhile.
+
+    The alarm of pytest-timeout stands still while we wait: it is for tests that hang, and the first
+    test of a file would have to wait for all tests of another. Who has the lock has that alarm too,
+    and the kernel releases the lock of a process that ends.
+    """
+    path = lock or Path(tempfile.gettempdir(), "searchbench-tests-machines.lock")
+    with path.open("w") as held:
+        alarm = signal.setitimer(signal.ITIMER_REAL, 0)
+        try:
+            give_up = time.monotonic() + _PATIENCE_S
+            while not _locked(held):
+                assert time.monotonic() < give_up, f"another process holds {path}: see lslocks"
+                time.sleep(0.1)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, *alarm)
+        yield
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
 def world(folder: Path) -> Iterator[World]:
     """All of it; gone at the end. Skips, saying so, where the kernel does not let us."""
     for program, package in (
@@ -129,6 +162,7 @@ def world(folder: Path) -> Iterator[World]:
     names = {n: f"searchbench-{os.getpid()}-{n}" for n in ("hub", "target", *CLIENTS)}
     made = World(folder, names)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(alone())
         for name in names.values():
             done = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
             if done.returncode:

@@ -7,6 +7,7 @@ files, because each kind of fault is made to a system of its own.
 
 from __future__ import annotations
 
+import csv
 import math
 import time
 from dataclasses import replace
@@ -277,7 +278,17 @@ def test_the_fault_is_on_the_page_in_the_json_and_on_the_terminal(
     good = over[trial.treatment].good
     assert good is not None
     assert min(good.y) == 0
-    write_report(record, judged, record.path / "report")
+    report = write_report(record, judged, record.path / "report")
+    (sheet,) = [path for path in report.csv if path.stem == "faults"]
+    with sheet.open(encoding="utf-8", newline="") as file:
+        rows = {row["figure"]: row for row in csv.DictReader(file)}
+    assert rows.keys() == found.figures.keys()
+    down = rows["down_s"]
+    assert (down["role"], down["fault"], down["label"]) == ("crash", "kill", "idle=false")
+    assert (down["unit"], down["value"]) == ("s", repr(value(found, "down_s")))
+    assert found.durable is not None
+    assert int(down["writes_acknowledged"]) == found.durable.acknowledged > 0
+    assert (down["writes_lost"], down["back"]) == ("0", "True")
     text = (record.path / "report" / "report.html").read_text()
     for wanted in ("What the fault did", "kill of the server", "Until normal", "Acknowledged",
                    "good answers/s"):  # fmt: skip

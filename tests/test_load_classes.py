@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from searchbench.cli import app
 from searchbench.engines import ENGINES, defaults
 from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab.system.deploy import Deployment
+from searchbench.measure.prometheus import Exporter
 
 pytestmark = pytest.mark.timed  # whether a promise is kept is a matter of times
 
@@ -68,6 +70,29 @@ def test_figures_by_class_are_those_that_the_server_was_asked_for(tmp_path: Path
     assert quick.figures["error_share"].value == 0
     (trial,) = record.trials
     assert trial.queries.classes == {"quick": 8, "slow": 2}
+
+
+def test_figures_of_a_running_load_are_by_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts: list[str] = []
+    usual = Exporter.__exit__
+
+    def read_first(exporter: Exporter, *error: object) -> None:
+        texts.append(exporter.text())
+        usual(exporter, *error)
+
+    monkeypatch.setattr(Exporter, "__exit__", read_first)
+    requests = asked(tmp_path / "r.jsonl")
+    with null(tmp_path) as url:
+        app(["load", url, "--requests", str(requests), "--rate", "200", "--seconds", "1.5",
+             "--warmup", "0.2", "--no-report", "--record", str(tmp_path / "record"),
+             "--prometheus", "0"])  # fmt: skip
+    (text,) = texts
+    found = re.findall(r'quantile_seconds\{.*class="(.*)",quantile="0.5"\} (\S+)', text)
+    service = dict(found[2:4])
+    assert list(service) == ["quick", "slow"]
+    assert float(service["slow"]) > 2 * float(service["quick"])
 
 
 def test_a_promise_that_one_class_breaks_is_named_on_the_terminal(

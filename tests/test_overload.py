@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -167,8 +168,18 @@ def test_the_terminal_and_the_page_say_it_with_an_interval(
     text = str(section)
     for wanted in ("Until normal", "2 s, 750/s", "1.5 times the capacity", "not within 3 s"):
         assert wanted in text
-    write_report(record, judged, record.path / "report")
+    report = write_report(record, judged, record.path / "report")
     assert "that were answered in time" in (record.path / "report" / "report.html").read_text()
+    (sheet,) = [path for path in report.csv if path.stem == "overloads"]
+    with sheet.open(encoding="utf-8", newline="") as file:
+        rows = {(row["label"], row["figure"]): row for row in csv.DictReader(file)}
+    row = rows[found.label, "normal_s"]
+    assert (row["value"], row["low"]) == (repr(took.value), repr(took.interval.low))
+    assert (row["overload"], row["trials"], row["times"]) == ("1", "2", "1.5")
+    assert (row["promise"], row["limit_s"], row["not_within"]) == ("p90 < 200ms", "0.2", "0")
+    (other,) = [r for r in judged.overloads if r is not found]
+    assert rows[other.label, "normal_s"]["value"] == "inf"
+    assert rows[other.label, "normal_s"]["not_within"] == "2"
 
 
 def test_the_judged_stage_is_the_one_before_and_is_not_spoilt_by_what_follows(

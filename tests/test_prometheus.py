@@ -125,3 +125,33 @@ def test_a_port_that_is_taken_is_one_sentence() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(SearchbenchError, match=f"--prometheus {port}: .* name a free port"):
             Exporter(Silence(), port)
+
+
+def test_figures_are_by_class_where_requests_have_classes() -> None:
+    samples = np.zeros(400, np.dtype(_core.SAMPLE_DTYPE))
+    samples["request"] = np.arange(400) % 4
+    samples["due"] = samples["free"] = samples["sent"] = np.arange(400) * 1_000_000
+    samples["done"] = samples["due"] + np.where(samples["request"] == 0, 50_000_000, 5_000_000)
+    samples["outcome"][:4] = 1
+    with Exporter(Silence(), 0) as exporter:
+        exporter.begins(Trial("t", 1, "t01"), "s", 0, 1)
+        exporter.asks(['say "no"', "plain", "plain", "plain"])
+        exporter.tick(400, 400_000_000, samples.tobytes())
+        text = exporter.text()
+        assert values(text, "requests_total") == {
+            r'step="s",class="say \"no\"",outcome="ok"': 99,
+            r'step="s",class="say \"no\"",outcome="http_error"': 1,
+            'step="s",class="plain",outcome="ok"': 297,
+            'step="s",class="plain",outcome="http_error"': 3,
+        }
+        counts = values(text, "response_seconds_count")
+        assert counts == {r'step="s",class="say \"no\""': 99, 'step="s",class="plain"': 297}
+        quantiles = values(text, "response_quantile_seconds")
+        p50 = {labels: v for labels, v in quantiles.items() if labels.endswith('"0.5"')}
+        assert list(p50.values()) == pytest.approx([0.05, 0.005, 0.005], rel=0.011)
+        assert 'step="s",quantile="0.5"' in p50, "and of the whole step"
+        exporter.begins(Trial("u", 1, "t02"), "without", 0, 1)
+        exporter.stage("drive")
+        exporter.tick(400, 400_000_000, samples.tobytes())
+        assert values(exporter.text(), "lateness_seconds_count")['step="without"'] == 400
+        assert values(exporter.text(), "requests_total")['step="without",outcome="ok"'] == 396

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import time
 from collections.abc import Iterator
@@ -22,7 +23,16 @@ import report_examples as examples
 from searchbench.analysis.compare import pairs
 from searchbench.analysis.findings import disagreeing
 from searchbench.analysis.judge import judge
-from searchbench.analysis.judgement import Agreement, Finding, Judgement, Verdict
+from searchbench.analysis.judgement import (
+    Agreement,
+    Estimate,
+    Finding,
+    Judgement,
+    OverloadResult,
+    OverloadSeen,
+    Verdict,
+)
+from searchbench.analysis.roles.model import FaultResult, RolesJudged
 from searchbench.errors import RecordError
 from searchbench.record import open_record
 from searchbench.record.trial import Load
@@ -415,6 +425,26 @@ def test_sheets_have_their_headers_even_without_rows(tmp_path: Path) -> None:
     for path in write_sheets(empty, tmp_path):
         text = path.read_text("utf-8")
         assert text == ",".join(HEADERS[path.stem]) + "\n"
+
+
+def test_faults_and_overloads_have_sheets_where_there_are_any(tmp_path: Path) -> None:
+    judged = examples.judgement(2)
+    assert {p.stem for p in write_sheets(judged, tmp_path)} == set(HEADERS)
+    fault = FaultResult("crash", "kill", "server", "t", "=t", {"clients": 2}, 3, back=False,
+                        why="it did not serve again", trouble="exit 1")  # fmt: skip
+    seen = OverloadSeen(0, 2, 5.0, 2.0, 100.0, 300.0, None, 300.0, 200.0, 0.0, 0.1, 0.0, "", None,
+                        4.0, 0.1, 0.0, "", "too few requests", 0.0)  # fmt: skip
+    figures = {"failed": Estimate(0.1, "share", 2), "normal_s": Estimate(math.inf, "s", 2)}
+    overload = OverloadResult("t", "=t", {"clients": 2}, 1, 2, figures, 2, 0, 0.0, seen)
+    roles = RolesJudged(faults=(fault,))
+    write_sheets(replace(judged, roles=roles, overloads=(overload,)), tmp_path)
+    (row,) = rows(tmp_path / "faults.csv")
+    assert (row["label"], row["trials"], row["back"], row["figure"]) == ("'=t", "3", "False", "")
+    assert (row["trouble"], row["writes_lost"]) == ("exit 1", "")
+    first, second = rows(tmp_path / "overloads.csv")
+    assert (first["figure"], first["value"], first["times"]) == ("failed", "0.1", "")
+    assert (second["figure"], second["value"], second["not_within"]) == ("normal_s", "inf", "2")
+    assert (second["base_per_s"], second["most_per_s"]) == ("100.0", "300.0")
 
 
 def test_sheets_hold_whole_numbers_and_no_formulas(tmp_path: Path) -> None:

@@ -827,6 +827,18 @@ class RecordLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassLine:
+    """One treatment's metric in two records, over the queries of one class alone.
+
+    ``line``: as of the whole; its ``p_value`` is corrected for the lines of the whole and of all
+    classes together.
+    """
+
+    name: str
+    line: RecordLine
+
+
+@dataclass(frozen=True, slots=True)
 class SetupDifference:
     """One thing in which two records differ. ``of``: a system, "load", "corpus", "machine", ..."""
 
@@ -855,6 +867,8 @@ class RecordComparison:
     ``differences``: what else they do not have in common. ``would_change``: what would change the
     answer, the most effective first.
     ``metric``: the one that decides. ``headline``, ``points``: of ``decision``, what is read first.
+    ``by_class``: the same for each class of queries, where all runs were asked one list that has
+    classes; the exit status does not rest on it.
     """
 
     a: str
@@ -881,3 +895,4 @@ class RecordComparison:
     answers_level: str = ""
     headline: str = ""
     points: tuple[str, ...] = ()
+    by_class: tuple[ClassLine, ...] = ()

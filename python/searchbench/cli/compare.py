@@ -39,7 +39,8 @@ def compare(
     nothing could be compared: the records have nothing in common, have too few valid trials, or are
     one and the same. Exits with 3 if no loss is resolved, but for some treatments it cannot tell,
     for example because the load generator or the machine spoilt their trials. Otherwise changed
-    results do not affect the status; they are findings, and are in the JSON.
+    results do not affect the status; they are findings, and are in the JSON. Nor does what one
+    class of queries lost, which the answer says.
 
     Parameters
     ----------
@@ -66,6 +67,7 @@ def compare(
     from searchbench.analysis.judge import to_json
     from searchbench.logs.record import is_one as is_log
     from searchbench.record import open_record
+    from searchbench.terminal import classes
     from searchbench.terminal import out as terminal
 
     terminal.outlast_readers()
@@ -88,6 +90,10 @@ def compare(
         if result.lines:
             terminal.say()
             terminal.table(result.header, result.lines)
+        header, rows = classes.of_records(result)
+        if rows:
+            terminal.say()
+            terminal.table(header, rows)
         if why := "\n".join(reasons(result.comparisons, result.metric)):
             terminal.say("\n" + why)
         for finding in result.findings:

@@ -178,5 +178,5 @@ def _against(log: Searches, path: Path, *, as_json: bool) -> int:
     if as_json:
         out.as_json([asdict(one) for one in found])
     else:
-        logs_again.show_against(found, log)
+        logs_again.show_against(found)
     return 0

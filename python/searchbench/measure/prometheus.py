@@ -3,12 +3,15 @@
 An impression, which the record does not rest on: it holds every request as it ends, warm-up too,
 except for those of the last tenth of a second of a drive, and those above 40,000 a second and
 measuring thread, which are counted as unseen. It is served on loopback alone.
+
+Where requests have classes, counters and histograms have a label ``class``, and add up to those of
+the step. Quantiles do not add up: they are there for the step, without that label, and by class.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
@@ -18,6 +21,7 @@ from numpy.typing import NDArray
 
 from searchbench import _core
 from searchbench.analysis.live import Fresh
+from searchbench.analysis.trial.classes import Classes
 from searchbench.errors import SearchbenchError
 
 if TYPE_CHECKING:
@@ -59,14 +63,12 @@ class Histogram:
         return float(_BOUNDS_S[min(at, _BOUNDS_S.size - 1)])
 
 
-class Step:
-    """What is known of one step so far."""
+class Seen:
+    """What is known of requests so far."""
 
     def __init__(self) -> None:
         self.outcomes = np.zeros(len(_core.OUTCOMES), np.int64)
         self.times = {name: Histogram() for name in _TIMES}
-        self.completed = 0
-        self.rate_per_s = 0.0
 
     def add(self, fresh: NDArray[Any]) -> None:
         """Samples that were not seen before."""
@@ -79,6 +81,29 @@ class Step:
         self.times["service"].add(ok["done"] - ok["sent"])
 
 
+class Step:
+    """What is known of one step so far: of all its requests, and of each class of them (of "" what
+    was asked before the classes were known, or where there are none).
+    """
+
+    def __init__(self) -> None:
+        self.whole = Seen()
+        self.by_class: dict[str, Seen] = {}
+        self.completed = 0
+        self.rate_per_s = 0.0
+
+    def add(self, fresh: NDArray[Any], classes: Classes | None) -> None:
+        """Samples that were not seen before, by the numbers of their requests."""
+        self.whole.add(fresh)
+        if classes is None:
+            self.by_class.setdefault("", Seen()).add(fresh)
+            return
+        numbers = classes.of_query[fresh["request"]]
+        for number in np.unique(numbers).tolist():
+            own = self.by_class.setdefault(classes.names[number], Seen())
+            own.add(fresh[numbers == number])
+
+
 class Exporter:
     """A Watch that passes on what it hears, and serves it at http://127.0.0.1:PORT/metrics."""
 
@@ -86,6 +111,7 @@ class Exporter:
         self._watch, self._lock = watch, threading.Lock()
         self._steps: dict[str, Step] = {}
         self._step, self._fresh = Step(), Fresh()
+        self._classes: Classes | None = None
         self._ticked = (0, 0)  # nanoseconds since the start, completed: where the rate counts from
         self._completed = 0  # of this drive
         exporter = self
@@ -138,12 +164,19 @@ class Exporter:
         """A step begins; the same one again adds to what it had."""
         with self._lock:
             self._step = self._steps.setdefault(label, Step())
+            self._classes = None
         self._watch.begins(trial, label, done, of)
 
     def stage(self, name: str) -> None:
         """A new drive begins with no past."""
         self._fresh, self._ticked, self._completed = Fresh(), (0, 0), 0
         self._watch.stage(name)
+
+    def asks(self, classes: Sequence[str]) -> None:
+        """From now on figures are by class."""
+        with self._lock:
+            self._classes = Classes.of(classes).shown if classes else None
+        self._watch.asks(classes)
 
     def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
         """Take in what is new."""
@@ -154,7 +187,7 @@ class Exporter:
         with self._lock:
             self._step.completed += completed - self._completed
             self._completed = completed
-            self._step.add(self._fresh.of(recent))
+            self._step.add(self._fresh.of(recent), self._classes)
         self._watch.tick(completed, elapsed_ns, recent)
 
     def ends(self, trial: Trial, about: Kept, invalid: str) -> None:
@@ -174,39 +207,46 @@ def exported(watch: Watch, port: int | None) -> AbstractContextManager[Watch]:
 
 
 def _lines(steps: dict[str, Step]) -> Iterator[str]:
-    named = {_label(step): found for step, found in steps.items()}
+    named = {_label("step", step): found for step, found in steps.items()}
+    # Their sums are those of the step, so that it is not there a second time.
+    classed = {
+        ",".join(filter(None, (step, name and _label("class", name)))): own
+        for step, found in named.items()
+        for name, own in (found.by_class or {"": found.whole}).items()
+    }
+    of_all = {step: found.whole for step, found in named.items()}
     yield from _head("requests_total", "counter", "Requests that ended, by outcome.")
-    for step, found in named.items():
-        for outcome, count in zip(_core.OUTCOMES, found.outcomes.tolist(), strict=True):
+    for labels, seen in classed.items():
+        for outcome, count in zip(_core.OUTCOMES, seen.outcomes.tolist(), strict=True):
             if count:
-                yield f'searchbench_requests_total{{{step},outcome="{outcome}"}} {count}'
+                yield f'searchbench_requests_total{{{labels},outcome="{outcome}"}} {count}'
     yield from _head("requests_unseen_total", "counter", "Requests that ended and are in no other "
                      "figure.")  # fmt: skip
     for step, found in named.items():
-        unseen = max(0, found.completed - int(found.outcomes.sum()))
+        unseen = max(0, found.completed - int(found.whole.outcomes.sum()))
         yield f"searchbench_requests_unseen_total{{{step}}} {unseen}"
     yield from _head("rate_per_second", "gauge", "Requests that ended in the last second.")
     for step, found in named.items():
         yield f"searchbench_rate_per_second{{{step}}} {found.rate_per_s:.6g}"
     for name, meaning in _TIMES.items():
         yield from _head(f"{name}_seconds", "histogram", meaning)
-        for step, found in named.items():
-            yield from _buckets(f"searchbench_{name}_seconds", step, found.times[name])
+        for labels, seen in classed.items():
+            yield from _buckets(f"searchbench_{name}_seconds", labels, seen.times[name])
         yield from _head(f"{name}_quantile_seconds", "gauge", f"{meaning} Of the whole step, to "
                          "within 1 %.")  # fmt: skip
-        for step, found in named.items():
+        for labels, seen in (classed | of_all).items():
             for q in _QUANTILES:
-                value = found.times[name].quantile_s(q)
-                yield f'searchbench_{name}_quantile_seconds{{{step},quantile="{q}"}} {value:.6g}'
+                value = seen.times[name].quantile_s(q)
+                yield f'searchbench_{name}_quantile_seconds{{{labels},quantile="{q}"}} {value:.6g}'
 
 
-def _buckets(name: str, step: str, times: Histogram) -> Iterator[str]:
+def _buckets(name: str, labels: str, times: Histogram) -> Iterator[str]:
     below = np.cumsum(times.counts)
     for at in range(0, _BOUNDS_S.size, _EVERY):
-        yield f'{name}_bucket{{{step},le="{_BOUNDS_S[at]:.6g}"}} {below[at]}'
-    yield f'{name}_bucket{{{step},le="+Inf"}} {below[-1]}'
-    yield f"{name}_sum{{{step}}} {times.sum_s:.9g}"
-    yield f"{name}_count{{{step}}} {below[-1]}"
+        yield f'{name}_bucket{{{labels},le="{_BOUNDS_S[at]:.6g}"}} {below[at]}'
+    yield f'{name}_bucket{{{labels},le="+Inf"}} {below[-1]}'
+    yield f"{name}_sum{{{labels}}} {times.sum_s:.9g}"
+    yield f"{name}_count{{{labels}}} {below[-1]}"
 
 
 def _head(name: str, kind: str, meaning: str) -> Iterator[str]:
@@ -214,6 +254,6 @@ def _head(name: str, kind: str, meaning: str) -> Iterator[str]:
     yield f"# TYPE searchbench_{name} {kind}"
 
 
-def _label(step: str) -> str:
-    escaped = step.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-    return f'step="{escaped}"'
+def _label(name: str, value: str) -> str:
+    escaped = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return f'{name}="{escaped}"'

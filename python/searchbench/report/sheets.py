@@ -1,7 +1,7 @@
 """The judgement as CSV: files with headers that stay, for spreadsheets and scripts.
 
 Six files, a seventh (``steps``) of a sweep or a search for capacity, and of the latter an eighth;
-where queries have classes, one more (``classes``).
+one more each for jobs, for classes of queries, for faults and for overloads, where there are any.
 Numbers are written whole (``repr``), in seconds, bytes and shares 0..1; an absent number is an
 empty cell. New columns are only ever added at the right.
 """
@@ -94,6 +94,24 @@ CLASSES = (
 )  # fmt: skip
 
 
+# A row for each figure of each fault of a treatment, with what became of acknowledged writes.
+_LOST = ("acknowledged", "lost", "unapplied", "unknown", "asked", "missing", "counted")
+FAULTS = (
+    "role", "fault", "of", "treatment", "label", "levels", "trials", "back", "requests",
+    "not_within", "unknown", "why", "resolution_s", "looked_s", "trouble", "otherwise", "compared",
+    *(f"writes_{name}" for name in _LOST),
+    "figure", "unit", "value", "low", "high", "level", "n", "method",
+)  # fmt: skip
+
+# A row for each figure of each overload of a treatment; from ``seconds`` to ``promise`` of its
+# first trial.
+_OVERLOAD = ("seconds", "base_per_s", "most_per_s", "times", "limit_s", "promise")
+OVERLOADS = (
+    "treatment", "label", "levels", "overload", "trials", *_OVERLOAD, "not_within", "unknown",
+    "late", "figure", "unit", "value", "low", "high", "level", "n", "method",
+)  # fmt: skip
+
+
 def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
     """Write all that the judgement has into ``folder``, replacing what was there."""
     made = [(name, HEADERS[name], make) for name, make in _MAKERS.items()]
@@ -105,6 +123,10 @@ def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
         made.append(("jobs", JOBS, _jobs))
     if any(t.classes for t in judgement.treatments) or any(s.classes for s in judgement.steps):
         made.append(("classes", CLASSES, _classes))
+    if judgement.roles is not None and judgement.roles.faults:
+        made.append(("faults", FAULTS, _faults))
+    if judgement.overloads:
+        made.append(("overloads", OVERLOADS, _overloads))
     if judgement.first_look:  # each row says so, since a table is often all that is passed on
         return [
             _write(
@@ -217,6 +239,24 @@ def _jobs(judgement: Judgement) -> Iterable[Sequence[Any]]:
             for kind, (least, most) in kinds.items():
                 mean, method = (least + most) / 2, "least to greatest"
                 yield (*head, f"{what} {kind}", "bytes", mean, least, most, 1.0, r.trials, method)
+
+
+def _faults(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for f in judgement.roles.faults if judgement.roles is not None else ():
+        told = FAULTS[FAULTS.index("trials") : FAULTS.index("writes_acknowledged")]
+        head = (f.role, f.fault, f.of, f.treatment, f.label, _json(f.levels))
+        lost = [getattr(f.durable, name) if f.durable else None for name in _LOST]
+        for name, estimate in f.figures.items() or [("", None)]:
+            yield (*head, *(getattr(f, key) for key in told), *lost, name, *_estimate(estimate))
+
+
+def _overloads(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for o in judgement.overloads:
+        head = (o.treatment, o.label, _json(o.levels), o.number, o.trials)
+        more = (o.not_within, o.unknown, o.late)
+        for name, estimate in o.figures.items() or [("", None)]:
+            first = (getattr(o.first, key) for key in _OVERLOAD)
+            yield (*head, *first, *more, name, *_estimate(estimate))
 
 
 def _findings(judgement: Judgement) -> Iterable[Sequence[Any]]:

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from searchbench.analysis.judgement import ClassSeen, Estimate, Judgement, Step
+    from searchbench.analysis.judgement import (
+        ClassSeen,
+        Estimate,
+        Judgement,
+        RecordComparison,
+        Step,
+    )
 
 MOST = 30  # rows; of more, the greatest load alone is shown
 
@@ -21,6 +27,31 @@ def table(judgement: Judgement) -> Table:
     if len({s.block for s in steps}) > 1:  # each load once, by all its drives
         return _of_treatments(judgement)
     return _of_steps(steps) if steps else ((), ())
+
+
+def of_records(found: RecordComparison) -> Table:
+    """By class what two records differ by, by one metric; both empty where there are no classes or
+    too many rows.
+    """
+    from searchbench.analysis.compare.classes import metric_of
+    from searchbench.analysis.compare.decision import VALUES, WIDTH_LABEL, cells
+    from searchbench.analysis.compare.verdict import clip
+
+    metric = metric_of(found.by_class, found.metric)
+    own = [one for one in found.by_class if one.line.metric == metric]
+    if not own or len(own) > MOST:
+        return (), ()
+    several = len({one.line.label for one in own}) > 1
+    rows = tuple(
+        (
+            *((clip(one.line.label, WIDTH_LABEL),) if several else ()),
+            clip(one.name, WIDTH_LABEL),
+            *cells(one.line),
+        )
+        for one in sorted(own, key=lambda one: one.line.label)
+    )
+    named = f"class, {metric.replace('_', ' ')}"
+    return (*(("treatment",) if several else ()), named, *VALUES), rows
 
 
 def said(judgement: Judgement) -> str:

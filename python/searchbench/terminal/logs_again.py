@@ -10,7 +10,6 @@ from typing import Any
 from searchbench.analysis.logs.against import ALIKE, Against
 from searchbench.analysis.logs.cut import Bound, Cut
 from searchbench.analysis.logs.remarks import seconds
-from searchbench.logs.searches import Searches
 from searchbench.report.document.text import short
 from searchbench.terminal import out
 
@@ -100,7 +99,7 @@ def _row(bound: Bound) -> tuple[str, str, str, str, str, str]:
     return bound.name, shown(bound.whole), shown(bound.cut), apart, allowed, verdict
 
 
-def show_against(found: Sequence[Against], log: Searches) -> None:
+def show_against(found: Sequence[Against]) -> None:
     """Each treatment: the sentence, the quantiles by class, what else is to be said."""
     for one in found:
         if len(found) > 1:
@@ -113,7 +112,7 @@ def show_against(found: Sequence[Against], log: Searches) -> None:
             rows.append((
                 short(line.of_class, 40), f"p{100 * line.quantile:g}",
                 f"{line.n[0]:,}", f"{line.n[1]:,}",
-                seconds(line.log_s, _step_s(log)) if known else "–",
+                seconds(line.log_s, one.step_s) if known else "–",
                 seconds(line.lab_s) if known else "–",
                 "–" if line.ratio is None else f"{line.ratio:.3g}",
                 _interval(line.interval.low, line.interval.high) if line.interval else "–",
@@ -134,10 +133,6 @@ def show_against(found: Sequence[Against], log: Searches) -> None:
             "The log has the server's own times. The record has those that the client saw (service "
             "time), which include the way to the server and back.",
         ])  # fmt: skip
-
-
-def _step_s(log: Searches) -> float:
-    return float(log.resolution_ns.max(initial=0)) / 1e9
 
 
 def _interval(low: float, high: float) -> str:

@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Self
@@ -85,6 +86,9 @@ class Terminal:
         self._heed()
         self.now = name
         self._show(name)
+
+    def asks(self, classes: Sequence[str]) -> None:
+        """Nothing of it is shown."""
 
     def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
         """Requests completed so far in the drive."""

@@ -63,15 +63,14 @@ class AnswerBook:
         """The answers of all its valid trials; None where there are none."""
         if treatment not in self._varied:
             first = self.of(treatment)
-            used = {*self._used(treatment).values()}
-            trials = [t for t in self.trials.get(treatment, []) if t.trial in used]
-            require, k = self.rule.require, self.rule.k
-            self._varied[treatment] = (
-                None
-                if first is None
-                else every_trial.read(self.record, trials, first, require=require, k=k)
-            )
+            self._varied[treatment] = None if first is None else self._vary(treatment, first)
         return self._varied[treatment]
+
+    def _vary(self, treatment: str, first: agreement.Answers) -> every_trial.Varied:
+        used = {*self._used(treatment).values()} - {first.about.trial}
+        trials = (t for t in self.trials.get(treatment, []) if t.trial in used)
+        own = every_trial.read(self.record, trials, first)
+        return every_trial.vary(first, own, require=self.rule.require, k=self.rule.k)
 
     def _used(self, treatment: str) -> dict[int, str]:
         """By block the valid trial that a comparison uses."""

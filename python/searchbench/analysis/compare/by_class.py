@@ -87,7 +87,7 @@ def comparisons(
         return ()
     drafts = []
     for name in of.names:
-        own, members = [_of_class(t, name) for t in treatments], of.members(name)
+        own, members = [of_treatment(t, name) for t in treatments], of.members(name)
         metrics = sorted({m for load in loads.values() for m in pairs.metrics_for(load, metric)})
         floors = pairs.noise_floors(own, metrics)
         answered = _Answers(answers, members)
@@ -100,8 +100,8 @@ def comparisons(
     return tuple(found)
 
 
-def _of_class(t: TreatmentResult, name: str) -> TreatmentResult:
-    """A treatment as if nothing but one class had been asked of it."""
+def of_treatment(t: TreatmentResult, name: str) -> TreatmentResult:
+    """A treatment whose trials are as if nothing but one class had been asked of it."""
     return replace(t, trials=tuple(_trial(trial, name) for trial in t.trials))
 
 

@@ -340,22 +340,26 @@ def table(
     Both values stand beside the ratio and its cell is words, because a ratio of speeds beside a
     latency is else read as one of times, upside down.
     """
-    rows = []
-    for line in sorted(lines, key=lambda line: line.metric != metric):
-        label, ratio, span = line.label, line.ratio, line.ratio.interval if line.ratio else None
-        rows.append(
-            (
-                clip(label, WIDTH_LABEL),
-                line.metric.replace("_", " "),
-                _value(line.value_a),
-                _value(line.value_b),
-                f"{ratio.value:.3f}× {as_good(line.metric)}" if ratio else "-",
-                _ends(span) if span and not is_rough(ratio) else "-",
-                line.verdict,
-            )
-        )
-    header = ("treatment", "metric", "first", "second", "second is", "95 %", "verdict")
-    return header, tuple(rows)
+    rows = tuple(
+        (clip(line.label, WIDTH_LABEL), line.metric.replace("_", " "), *cells(line))
+        for line in sorted(lines, key=lambda line: line.metric != metric)
+    )
+    return ("treatment", "metric", *VALUES), rows
+
+
+VALUES = ("first", "second", "second is", "95 %", "verdict")
+
+
+def cells(line: RecordLine) -> tuple[str, ...]:
+    """The cells of a line on a terminal, below ``VALUES``."""
+    ratio, span = line.ratio, line.ratio.interval if line.ratio else None
+    return (
+        _value(line.value_a),
+        _value(line.value_b),
+        f"{ratio.value:.3f}× {as_good(line.metric)}" if ratio else "-",
+        _ends(span) if span and not is_rough(ratio) else "-",
+        line.verdict,
+    )
 
 
 def _ends(span: Interval) -> str:

@@ -90,7 +90,7 @@ def _of_requests(
     by_failed = max(
         max(
             failed.floor(a.by_key[i], b.by_key[j], a.load(i), line.metric),
-            failed.uncounted(a.by_key[i], b.by_key[j], (a.load(i), b.load(j)), line.metric),
+            failed.uncounted(a.entire[i], b.entire[j], (a.load(i), b.load(j)), line.metric),
         )
         for (_, a, i), (_, b, j) in product(winners, rivals)
     )

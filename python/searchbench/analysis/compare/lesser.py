@@ -23,12 +23,14 @@ def mixes(
     first: tuple[Run, Point], second: tuple[Run, Point], same: NDArray[np.int64] | None
 ) -> list[Mixed]:
     """All requests that both measured, and those of them that both answer alike, if others are
-    known and any of them was measured.
+    known and any of them was measured. All are those of a class, where the runs are of one.
     """
     (run, a), (other, b) = first, second
     of_each = run.loads[a.treatment], other.loads[b.treatment]
     samples = run.samples, other.samples
-    found = [Mixed(a, b, of_each, samples, None)]
+    found = [Mixed(a, b, of_each, samples, run.members)]
+    if same is not None and run.members is not None:
+        same = np.intersect1d(same, run.members)
     if same is not None and same.size:
         found.append(Mixed(a, b, of_each, samples, same))
     return [one for one in found if one.queries] or found[:1]

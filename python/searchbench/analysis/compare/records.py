@@ -20,6 +20,7 @@ import numpy as np
 from searchbench.analysis import answer
 from searchbench.analysis.compare import (
     answered,
+    classes,
     decision,
     doubts,
     lost,
@@ -30,7 +31,7 @@ from searchbench.analysis.compare import (
 from searchbench.analysis.compare.reconsider import would_change
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.compare.treatments import TRIED_ONCE
-from searchbench.analysis.judgement import Estimate, RecordComparison, RecordLine
+from searchbench.analysis.judgement import ClassLine, Estimate, RecordComparison, RecordLine
 from searchbench.analysis.stats.intervals import ALPHA, holm, ratio_over_runs
 from searchbench.errors import SearchbenchError
 from searchbench.record import Record
@@ -76,27 +77,10 @@ def compare_runs(
 ) -> RecordComparison:
     """Compare the runs of one thing with those of another; the first of each stands for it."""
     a, b = before[0], after[0]
-    trials = "trials" in (a.judged.measure, b.judged.measure)
-    if trials:
-        matched = treatments.match(before, after)
-        found = matched.matched
-        drafts = [_lesser(*both) for both in zip(*_compared(matched), strict=True)]
-    else:
-        found = _matched(a, b)
-        # Else further runs tell nothing.
-        known = any(treatments.is_estimate(line) for line, _ in found.drafts)
-        sides = [[_apart(a, run) for run in runs[1:]] if known else [] for runs in (before, after)]
-        drafts = []
-        for draft in found.drafts:
-            name = treatments.line_key(draft[0])
-            same, same_b = ([one[name] for one in side if name in one] for side in sides)
-            drafts.append(_over_runs(*draft, same, same_b))
-    adjusted = holm([p for _, p in drafts])
-    once = doubts.built_once((line for line, _ in drafts), before, after) if trials else ()
-    doubted = [doubts.of(line, before, after, once, trials) for line, _ in drafts]
-    lines = tuple(
-        _decide(line, p, against) for (line, against), p in zip(doubted, adjusted, strict=True)
-    )
+    trials = _trials(before, after)
+    found, drafts = _drafts(before, after)
+    lines = _decided(drafts, before, after)
+    by_class = _by_class(before, after, [p for _, p in drafts])
     worse = [
         line
         for line in lines
@@ -111,6 +95,7 @@ def compare_runs(
     every = {**dropped, **gone.lost}
     require = a.record.plan.judging.agreement.require
     told = decision.sentences(lines, worse, found, metric, threshold, gone, dropped, require)
+    told += classes.sentences(by_class, lines, metric)
     if not trials:
         told = [*decision.around(told, (a.judged, b.judged), lines, found.note)]
     headline, points = answer.in_short(told)
@@ -147,7 +132,72 @@ def compare_runs(
         lost=every,
         not_known=gone.not_known,
         answers_level=require,
+        by_class=by_class,
     )
+
+
+def _trials(before: Sequence[Run], after: Sequence[Run]) -> bool:
+    """Whether the records are of trials; else they are sweeps, or searches."""
+    return "trials" in (before[0].judged.measure, after[0].judged.measure)
+
+
+def _drafts(
+    before: Sequence[Run], after: Sequence[Run]
+) -> tuple[sweeps.Matched, list[sweeps.Draft]]:
+    """What the runs have in common, and its lines over all of them, to be decided."""
+    if _trials(before, after):
+        matched = treatments.match(before, after)
+        both = zip(*_compared(matched), strict=True)
+        return matched.matched, [_lesser(*one) for one in both]
+    a, b = before[0], after[0]
+    found = _matched(a, b)
+    # Else further runs tell nothing.
+    known = any(treatments.is_estimate(line) for line, _ in found.drafts)
+    sides = [[_apart(a, run) for run in runs[1:]] if known else [] for runs in (before, after)]
+    drafts = []
+    for draft in found.drafts:
+        name = treatments.line_key(draft[0])
+        same, same_b = ([one[name] for one in side if name in one] for side in sides)
+        drafts.append(_over_runs(*draft, same, same_b))
+    return found, drafts
+
+
+def _decided(
+    drafts: Sequence[sweeps.Draft],
+    before: Sequence[Run],
+    after: Sequence[Run],
+    beside: Sequence[float | None] = (),
+) -> tuple[RecordLine, ...]:
+    """The lines, corrected for each other and for others whose p-values are ``beside``."""
+    adjusted = holm([*(p for _, p in drafts), *beside])
+    trials = _trials(before, after)
+    once = doubts.built_once((line for line, _ in drafts), before, after) if trials else ()
+    doubted = [doubts.of(line, before, after, once, trials) for line, _ in drafts]
+    return tuple(
+        _decide(line, p, against) for (line, against), p in zip(doubted, adjusted, strict=False)
+    )
+
+
+def _by_class(
+    before: Sequence[Run], after: Sequence[Run], whole: Sequence[float | None]
+) -> tuple[ClassLine, ...]:
+    """Every line over every class that all runs have. ``whole``: the p-values of the lines over all
+    queries. Of searches none: their promises name classes.
+    """
+    names = {run.classes.names if run.classes else () for run in (*before, *after)}
+    searched = {run.judged.measure for run in (before[0], after[0])} == {"capacity"}
+    if len(names) > 1 or searched:
+        return ()
+    each = []
+    for name in next(iter(names)):
+        first, second = ([run.only(name) for run in side] for side in (before, after))
+        each.append((name, first, second, _drafts(first, second)[1]))
+    found = []
+    for name, first, second, drafts in each:
+        others = (p for other, _, _, own in each if other != name for _, p in own)
+        lines = _decided(drafts, first, second, beside=[*whole, *others])
+        found += [ClassLine(name, line) for line in lines]
+    return tuple(found)
 
 
 def _compared(
@@ -185,10 +235,12 @@ def _matched(a: Run, b: Run) -> sweeps.Matched:
 
 
 def _apart(first: Run, run: Run) -> dict[Key, RecordLine]:
-    """The lines of a further run against the first. SearchbenchError where none is left."""
+    """The lines of a further run against the first. SearchbenchError where none is left, but of
+    one class.
+    """
     lines = [line for line, _ in _matched(first, run).drafts]
     found = {treatments.line_key(line): line for line in lines if treatments.is_estimate(line)}
-    if not found:
+    if not found and first.members is None:
         why = next((f" ({line.reason})" for line in lines if line.verdict == "not comparable"), "")
         raise SearchbenchError(
             f"{run.record.path}: nothing in it can be compared with {first.record.path}{why}, so "

@@ -77,6 +77,20 @@ class SameWork:
         same = self.same
         return 0 if same is None else int(same.size + self.other.size)
 
+    def only(self, members: Ints) -> SameWork:
+        """The same of these requests alone. What is known of first hits is of all."""
+        pair, other = self.pair, np.intersect1d(self.other, members)
+        if pair is not None:
+            agreeing = np.intersect1d(pair.agreeing, members)
+            n = int(agreeing.size)
+            counts = replace(
+                pair.agreement, queries=n + int(other.size), agreeing=n,
+                differing=int(other.size), empty=0, causes={},
+            )  # fmt: skip
+            pair = Pair(counts, agreeing)
+        sized = [one and one.only(members) for one in (self.alone, self.loaded)]
+        return replace(self, pair=pair, alone=sized[0], loaded=sized[1], other=other)
+
     def apart(self, names: Names = SIDES) -> str:
         """Why the two are not comparable, a clause; empty: they are, or nothing is known."""
         if self.blind is not None:

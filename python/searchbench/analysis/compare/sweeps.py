@@ -83,7 +83,7 @@ def match(a: Run, b: Run) -> Matched:
     sides = at.driven(a.judged.steps), at.driven(b.judged.steps)
     tried = at.points(b.judged.steps, use=lambda s: s.status != "void" or at.by_server(s))
     lost: dict[str, str] = {}
-    subjects = list(_in_common(a.record, b.record, sides))
+    subjects = list(_in_common(a, b, sides))
     drafts: list[Draft] = []
     only: tuple[list[str], list[str]] = [], []
     for x_name, y_name, barrier, work in subjects:
@@ -93,6 +93,7 @@ def match(a: Run, b: Run) -> Matched:
             x, y = mine[key], other[key]
             why = barrier or _driven_otherwise((a, x), (b, y))
             here = alike.at_load(work, x, y, (a.samples, b.samples))
+            here = here if a.members is None else here.only(a.members)
             drafts += _lines((a, x), (b, y), why, here)
             if not why and (failing := _failing(x, y)):
                 lost[_label(x, y)] = failing
@@ -179,7 +180,7 @@ def match_capacities(a: Run, b: Run) -> Matched:
     for side, run in zip(sides, (a, b), strict=True):
         for one in run.judged.capacity:
             side.setdefault(one.subject, {})[one.promise] = one
-    subjects = list(_in_common(a.record, b.record, (sides[0], sides[1])))
+    subjects = list(_in_common(a, b, (sides[0], sides[1])))
     changed = [at.all_otherwise(run.judged.steps) for run in (a, b)]
     both = [
         (
@@ -276,34 +277,42 @@ _Subjects = tuple[str, str, str, SameWork]
 
 
 def _in_common(
-    a: Record, b: Record, sides: tuple[Mapping[str, Any], Mapping[str, Any]]
+    first: Run, second: Run, sides: tuple[Mapping[str, Any], Mapping[str, Any]]
 ) -> Iterator[_Subjects]:
     """Subjects to be compared: those of the same name and system, or the only one of each side.
 
     With each pair why their speeds may not be compared (empty: they may), and whether both answer
     the same.
     """
+    a, b = first.record, second.record
     names = [list(side) for side in sides]
     whole = _whole(a), _whole(b)
     pairs = [(x, y) for x in names[0] for y in names[1] if whole[0][x] == whole[1][y]]
     if len(names[0]) == len(names[1]) == 1:
         pairs = [(names[0][0], names[1][0])]
-    rule = a.plan.judging.agreement
     for x_name, y_name in pairs:
         x, y = _first(a, x_name), _first(b, y_name)
         barrier, work = "", SameWork()
         if x is not None and y is not None and not answers.same_question(x, y):
             barrier = "the requests are not the same in both records"
         elif x is not None and y is not None:
-            mine, other = agreement.read_answers(a, x), agreement.read_answers(b, y)
-            asked = a.queries(x.queries.digest) if x.queries.digest else ()
-            agree = partial(
-                agreement.compare, mine, other, require=rule.require, k=rule.k, queries=asked,
-                titles=a.titles(x.corpus.digest) | b.titles(y.corpus.digest),
-            )  # fmt: skip
-            work = same_work(mine, other, agree)
+            known, key = first.works, (b.path, x_name, y_name)
+            if key not in known:
+                known[key] = _work(a, b, x, y)
+            work = known[key]
             barrier = work.apart() if work.blind is not None else ""
         yield x_name, y_name, barrier, work
+
+
+def _work(a: Record, b: Record, x: Trial, y: Trial) -> SameWork:
+    """What is known of whether both answer the same, by what they answered when asked alone."""
+    mine, other = agreement.read_answers(a, x), agreement.read_answers(b, y)
+    rule, asked = a.plan.judging.agreement, a.queries(x.queries.digest) if x.queries.digest else ()
+    agree = partial(
+        agreement.compare, mine, other, require=rule.require, k=rule.k, queries=asked,
+        titles=a.titles(x.corpus.digest) | b.titles(y.corpus.digest),
+    )  # fmt: skip
+    return same_work(mine, other, agree)
 
 
 def _whole(record: Record) -> dict[str, str]:
@@ -343,6 +352,9 @@ def _lines(
     a, b = first[1], second[1]
     samples = first[0].samples, second[0].samples
     metrics = at.metrics(a, b)
+    if first[0].members is not None:
+        # How many of a class are answered follows from how many of it are asked.
+        metrics = tuple(metric for metric in metrics if metric != "answered")
     barrier = barrier or at.not_comparable(*zip(SIDES, (a, b), strict=True))
     mixes: list[Mixed] = []
     if a.kind == "closed" and not barrier:

@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from searchbench.analysis.agreement import agreement, answers
-from searchbench.analysis.compare import captured, jobs, loads, pairs, sweeps, whole
+from searchbench.analysis.agreement import agreement, answers, every_trial
+from searchbench.analysis.compare import jobs, loads, pairs, sweeps, whole
 from searchbench.analysis.compare.mix import timed
 from searchbench.analysis.compare.run import Key, Run, levels_of
 from searchbench.analysis.judgement import Agreement, Estimate, RecordLine, TreatmentResult
@@ -60,7 +60,8 @@ def line_key(line: RecordLine) -> Key:
 
 def match(before: Sequence[Run], after: Sequence[Run]) -> Treatments:
     """Match the treatments of the runs of both sides, and compare them. SearchbenchError where
-    nothing of a further run can be compared, unless all of it failed or was spoilt.
+    nothing of a further run can be compared, unless all of it failed or was spoilt, or the runs are
+    of one class.
     """
     own: list[dict[Key, TreatmentResult]] = [{}, {}]
     for side, runs in zip(own, (before, after), strict=True):
@@ -95,7 +96,8 @@ def match(before: Sequence[Run], after: Sequence[Run]) -> Treatments:
                     told.setdefault(id(run), []).append((of_all or draft)[0])
                     kept.mixed.setdefault(name, []).append(draft[0])
                     kept.whole.setdefault(name, []).append((of_all or draft)[0])
-    if any(is_estimate(line) for line, _ in (*drafts, *whole_of.values())):
+    insist = before[0].members is None
+    if insist and any(is_estimate(line) for line, _ in (*drafts, *whole_of.values())):
         for run in (*before[1:], *after[1:]):
             _has_part(run, before[0], own, told.get(id(run), ()))
     only = [
@@ -136,7 +138,7 @@ def _agreement(before: Sequence[Run], after: Sequence[Run], key: Key) -> agreeme
     if x is None or y is None or not answers.same_question(x, y):
         return None
     sides = [
-        captured.distinct(
+        every_trial.distinct(
             one
             for run in runs
             if (first := run.first_trial(key)) and answers.same_question(x, first)
@@ -145,12 +147,14 @@ def _agreement(before: Sequence[Run], after: Sequence[Run], key: Key) -> agreeme
         or [agreement.read_answers(runs[0].record, stands)]
         for runs, stands in ((before, x), (after, y))
     ]
+    if a.members is not None:
+        sides[0] = [every_trial.only(one, a.members) for one in sides[0]]
     rule, digest = a.record.plan.judging.agreement, x.corpus.digest
     agree = partial(
         agreement.compare, require=rule.require, k=rule.k, queries=a.queries(x.queries.digest),
         titles=a.record.titles(digest) | b.record.titles(digest),
     )  # fmt: skip
-    return captured.compare(sides[0], sides[1], agree)
+    return every_trial.compare_all(sides[0], sides[1], agree)
 
 
 def _lines(
@@ -160,7 +164,8 @@ def _lines(
     or alone known.
     """
     judging = a.record.plan.judging, b.record.plan.judging
-    for metric in jobs.metrics(judging[0]):
+    of_class = a.members is not None
+    for metric in () if of_class else jobs.metrics(judging[0]):
         if metric in jobs.metrics(judging[1]):
             yield _of_job(a, b, key, metric, pair), None
     if not (judging[0].driven and judging[1].driven):
@@ -180,7 +185,7 @@ def _lines(
         reason = why
     other = pairs.metrics_for(b.load(key), a.metric)
     named = (m for m in pairs.metrics_for(a.load(key), a.metric) if m in other)
-    metrics = [m for m in named if not of_job(m)]
+    metrics = [m for m in named if not of_job(m) and (timed(m) or not of_class)]
     agreeing = None if reason or pair is None else pair.agreeing
     blank = whole.Over({})
     over = blank if agreeing is None else whole.over(a, b, key, metrics, agreeing)
@@ -205,7 +210,9 @@ def _lines(
         of_all = None
         if every.values and timed(metric):
             at = replace(line, queries_used=every.asked, queries_measured=every.queries)
-            if metric == "throughput" and (why := every.unknown or unknown):
+            if metric == "throughput" and of_class and (every.unknown or unknown):
+                pass  # what was counted is of all classes
+            elif metric == "throughput" and (why := every.unknown or unknown):
                 said = f"{why}; the ratio is of all requests, as counted"
                 values = whole.counted(a, b, key, every.blocks)
                 of_all = _ratio(replace(at, over="counted", reason=said),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from searchbench.analysis.judgement import Finding
@@ -28,6 +28,13 @@ class Unread:
     bytes_b: int = 0
     alike: frozenset[int] = frozenset()
     differing: frozenset[int] = frozenset()
+
+    def only(self, members: Iterable[int]) -> Unread:
+        """The same of these requests alone; the bytes are typical of all."""
+        own = frozenset(int(query) for query in members)
+        alike, differing = self.alike & own, self.differing & own
+        n = len(alike) + len(differing)
+        return replace(self, requests=n, other=len(differing), alike=alike, differing=differing)
 
     def said(self, names: tuple[str, str] = ("the first", "the second")) -> str:
         """What the sizes say, a clause; empty: there are none, or they are the same."""

@@ -48,7 +48,10 @@ def over(
 ) -> Over:
     """Over one mix (``mix``) of the ``agreeing`` queries, or of all that both measured, in each
     block that has a valid trial of both. What is not known of each request is over all of them.
+
+    All are those of a class, where the runs are of one.
     """
+    agreeing = a.members if agreeing is None else agreeing
     sides, loads = (a.valid(key), b.valid(key)), (a.load(key), b.load(key))
     found, counts = Over({m: [] for m in metrics}), []
     lacking: dict[str, None] = {}
@@ -58,12 +61,16 @@ def over(
             run.samples.measured(own[block].trial) for run, own in zip((a, b), sides, strict=True)
         ]
         mix = Mix(both[0], both[1], agreeing)
-        every = Mix(both[0], both[1], None).queries
+        every = Mix(both[0], both[1], a.members).queries
         found.less = found.less or mix.queries < every
         if not mix.queries:
             continue
         found.blocks.append(block)
-        found.asked = max(found.asked, mix.asked)
+        asked = mix.asked
+        if a.members is not None:
+            either = np.union1d(both[0].query, both[1].query)
+            asked = int(np.count_nonzero(np.isin(either, a.members)))
+        found.asked = max(found.asked, asked)
         counts.append(mix.queries)
         for metric in metrics:
             x, y = (

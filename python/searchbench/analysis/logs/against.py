@@ -4,7 +4,8 @@ Quantiles of the log's times and of the service times on record, by class of the
 ratio with an interval. Searches that follow each other depend on each other, so what is drawn with
 replacement is not searches but blocks of time: of the log equal stretches, of the record the slices
 of each valid trial's window (a block bootstrap; Künsch 1989). What a log writes as v lay up to its
-resolution above or half of it below, and the interval is widened by that.
+resolution above or half of it below, and the interval is widened by that; where the clock steps
+further than the log writes (``clock``), by a step to either side.
 
 The log has the server's own time, the record what a client saw of it: the way to the server and
 the making of the reply are in the one and mostly not in the other. The answer says so, for nobody
@@ -23,6 +24,8 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Interval, Judgement
+from searchbench.analysis.logs.clock import Clock, clock_of
+from searchbench.analysis.logs.spread import Spread
 from searchbench.analysis.trial.measured import Samples
 from searchbench.errors import RecordError
 from searchbench.logs.entries import UNKNOWN
@@ -65,7 +68,8 @@ class Line:
 @dataclass(frozen=True, slots=True)
 class Against:
     """One treatment of a record held against a log. ``shares``: by class, of the searches of the
-    log and of the record. ``sentence``: what it comes to."""
+    log and of the record. ``sentence``: what it comes to. ``step_s``: how finely the log's times
+    are known."""
 
     treatment: str
     label: str
@@ -73,17 +77,20 @@ class Against:
     shares: Mapping[str, tuple[float, float]]
     sentence: str
     remarks: tuple[str, ...] = ()
+    step_s: float = 0.0
 
 
 @dataclass(eq=False)
 class _Side:
-    """Times in seconds, the block of each, and its class; ``step_s``: the finest difference."""
+    """Times in seconds, the block of each, and its class; ``step_s``: the finest difference;
+    ``below_s``: how far below what is written a time may have been."""
 
     seconds: Floats
     block: NDArray[np.int64]
     of_class: NDArray[np.int64]
     step_s: float = 0.0
     seed: int = 0
+    below_s: float = 0.0
     drawn: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
@@ -154,8 +161,19 @@ def _of_log(of: Searches, of_class: NDArray[np.uint32]) -> _Side:
     place = np.arange(len(of)) if of.at_ns is None else of.at_ns - of.at_ns[0]
     # Blocks of equal time, or, where there are no times, of equally many searches.
     block = place[timed] * _BLOCKS // (int(place.max(initial=0)) + 1)
-    step_s = float(np.median(of.resolution_ns[timed])) / 1e9
-    return _Side(of.ns[timed] / 1e9, block, of_class[timed].astype(np.int64), step_s, 1)
+    resolution_ns = float(np.median(of.resolution_ns[timed]))
+    clock = _clock(of.ns[timed], round(resolution_ns))
+    step_s = (resolution_ns if clock is None else clock.step_ns) / 1e9
+    # Two readings of a clock that steps may be a step nearer to each other than what lay between.
+    below_s = step_s / 2 if clock is None else step_s
+    numbers = of_class[timed].astype(np.int64)
+    return _Side(of.ns[timed] / 1e9, block, numbers, step_s, 1, below_s)
+
+
+def _clock(ns: NDArray[np.uint64], resolution_ns: int) -> Clock | None:
+    values, n = np.unique(ns, return_counts=True)
+    low = values.astype(float)
+    return clock_of(Spread(low, np.ones(len(low)), n, int(values.max(initial=0)), resolution_ns))
 
 
 def _of_record(
@@ -258,9 +276,11 @@ def _held(
     if below:
         remarks.append(
             f"{len(below)} of {len(lines)} quantiles are below the log's resolution of "
-            f"{log.step_s:g} s, so little is known about them."
+            f"{log.step_s:.3g} s, so little is known about them."
         )
-    return Against(treatment, label, tuple(lines), shares, _sentence(lines), tuple(remarks))
+    return Against(
+        treatment, label, tuple(lines), shares, _sentence(lines), tuple(remarks), log.step_s
+    )
 
 
 def _lines(
@@ -278,7 +298,7 @@ def _lines(
         low_q, high_q = (1 - LEVEL) / 2, (1 + LEVEL) / 2
         with np.errstate(divide="ignore"):
             lowest = labs[:k] / (logs[:k] + log.step_s)
-            highest = labs[:k] / np.maximum(0.0, logs[:k] - log.step_s / 2)
+            highest = labs[:k] / np.maximum(0.0, logs[:k] - log.below_s)
         low, high = float(np.quantile(lowest, low_q)), _quantile(highest, high_q)
         ratio = lab_s / log_s if log_s > 0 else None
         interval = Interval(low, high, LEVEL, METHOD)

@@ -2,7 +2,8 @@
 
 Times are looked at on a logarithmic axis. What a log writes as ``v`` with the resolution ``r`` lay
 anywhere from v to v + r, and is spread over that; what it writes as nought lies below r, nobody
-knows where, and is one band at most (with what thins out above r). The rest is smoothed by 0.08
+knows where, and is one band at most (with what thins out above r). Where the clock steps further
+than the log writes, r is its step (``clock``). The rest is smoothed by 0.08
 decades, and its peaks are candidates. Two neighbours are told apart if the valley between them is
 
 - real: its count and that of the lower peak, within the bandwidth, differ by more than 3.3 standard
@@ -104,7 +105,7 @@ def _with_below(
 
 def density(of: Spread, start: float) -> Numbers:
     """Counts by steps of the logarithm of the time from 10**start ns on, spread as is known."""
-    above = of.low >= 10**start
+    above = of.low >= 10**start * (1 - 1e-9)
     low, n = of.low[above], of.n[above].astype(float)
     high = low + np.maximum(of.width[above], of.resolution_ns)
     if not len(low):

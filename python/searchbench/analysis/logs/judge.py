@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from searchbench.analysis.logs.bands import Bands, bands
+from searchbench.analysis.logs.clock import Clock, clock_of
 from searchbench.analysis.logs.groups import Groups
 from searchbench.analysis.logs.minutes import Minutes
-from searchbench.analysis.logs.model import Asked, LogJudgement, Row
+from searchbench.analysis.logs.model import Asked, LogJudgement, Row, Stepping
 from searchbench.analysis.logs.remarks import remarks
 from searchbench.analysis.logs.repeats import repeats
 from searchbench.analysis.logs.spread import Spread
@@ -20,6 +21,7 @@ from searchbench.logs.counts import Counts
 _MOST = 50  # rows of a kind
 _ASKED = 20  # queries of a list
 _WORST = 10  # minutes
+_SAME_STEP = 0.98  # how closely two servers show the step of one kind of clock
 _WITHIN = (0.001, 0.01, 0.1, 0.5, 1.0, 10.0)
 _BY = ("server", "index", "class", "user")
 _WITH_ERRORS = frozenset((
@@ -40,7 +42,9 @@ def judge_log(
     groups = Groups.of(counts, resolution)
     servers = groups.rows_of("server")
     whole = groups.total(servers)
-    times = groups.spread(servers)
+    clocks = _clocks(groups, servers)
+    coarsest = max(clocks.values(), key=lambda clock: clock.step_ns, default=None)
+    times = _known(groups.spread(servers), coarsest)
     minutes = Minutes.of(counts)
     first, last = minutes.span or (None, None)
     step = minutes.step_s()
@@ -53,7 +57,7 @@ def judge_log(
         zone,
         groups.row("all", servers, whole) if whole["n"] else None,
         times,
-        resolution / 1e9 if whole["timed"] else None,
+        times.resolution_ns / 1e9 if whole["timed"] else None,
         times.below_resolution(),
         {s: times.share_within(s) for s in _WITHIN} if whole["timed"] else {},
         whole["n"] / (last - first) if first is not None and last is not None else None,
@@ -64,7 +68,7 @@ def judge_log(
         groups.total(groups.rows_of("part"))["n"],
         groups.total(groups.rows_of("other"))["n"],
         found,
-        _in_bands(groups, found, times),
+        _in_bands(groups, found, times, coarsest),
         minutes.over(step),
         step,
         minutes.worst(_WORST),
@@ -81,6 +85,7 @@ def judge_log(
         tuple(counts.sources),
         (),
         {kind: tuple(names) for kind, names in (new or {}).items()},
+        tuple(Stepping(name, c.step_ns / 1e9, c.sure) for name, c in clocks.items()),
     )
     judged = _without_errors(judged)
     return replace(judged, remarks=tuple(remarks(judged)))
@@ -121,6 +126,29 @@ def _resolution(counts: Counts) -> int:
     return int(often.max()) if len(often) else 1
 
 
+def _clocks(groups: Groups, servers: list[int]) -> dict[str, Clock]:
+    """By server the clock that steps further than its log writes; "": one of all servers.
+
+    What is not sure of one server is said only where all show the same. Servers with less than a
+    hundredth of the times are not asked.
+    """
+    own = {groups.names[i]: groups.spread([i]) for i in servers}
+    total = sum(times.count for times in own.values())
+    asked = {name: times for name, times in own.items() if times.count * 100 >= total}
+    found = {name: clock for name, times in asked.items() if (clock := clock_of(times))}
+    steps = [clock.step_ns for clock in found.values()]
+    if found and len(found) == len(asked) and min(steps) >= _SAME_STEP * max(steps):
+        return {"": max(found.values(), key=lambda clock: (clock.sure, clock.step_ns))}
+    found = {name: clock for name, clock in found.items() if clock.sure}
+    if not found and len(own) > 1 and (clock := clock_of(groups.spread(servers))):
+        return {"": clock}
+    return found
+
+
+def _known(times: Spread, clock: Clock | None) -> Spread:
+    return times if clock is None else clock.seen(times)
+
+
 def _asked(counts: Counts, by: str) -> tuple[Asked, ...]:
     """The queries with the most of a column; those with none of it are left out."""
     values = counts.numbers("queries", by).astype(np.int64)
@@ -155,16 +183,19 @@ def _hits(counts: Counts) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
-def _in_bands(groups: Groups, found: Bands, times: Spread) -> tuple[tuple[str, ...], ...]:
+def _in_bands(
+    groups: Groups, found: Bands, times: Spread, clock: Clock | None
+) -> tuple[tuple[str, ...], ...]:
     """Of each band what is over-represented in it: at least half as often again, and 5 % of it."""
     said = []
     for band in found.bands:
-        low, high = band.low_s * 1e9, band.high_s * 1e9
+        # An edge comes out of a logarithm, and may be a hair off what lies on it.
+        low, high = band.low_s * 1e9 * (1 - 1e-9), band.high_s * 1e9 * (1 - 1e-9)
         inside = float(times.n[(times.low >= low) & (times.low < high)].sum())
         over: list[tuple[float, str]] = []
         for kind in ("class", "index", "words"):
             for i in groups.rows_of(kind):
-                own = groups.spread([i])
+                own = _known(groups.spread([i]), clock)
                 here = float(own.n[(own.low >= low) & (own.low < high)].sum())
                 expected = own.count / max(1, times.count) * inside
                 if here >= 0.05 * inside and here >= 1.5 * expected and here > 20:

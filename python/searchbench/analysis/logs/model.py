@@ -71,11 +71,23 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
+class Stepping:
+    """How far the clock of a server ("": of all) steps. Not ``sure``: or all times are the same."""
+
+    server: str
+    step_s: float
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LogJudgement:
     """Everything that the page and ``--json`` show.
 
     ``rate``: searches a second: mean over the time of the log, and of its busiest minute. ``over``:
     by time, at most 400 rows, each of ``step_s`` seconds.
+
+    ``clocks``: those that step further than their log writes. ``resolution_s`` is then the greatest
+    of these steps, and ``spread`` has the times as they are known by it.
     """
 
     first_s: int | None
@@ -106,3 +118,4 @@ class LogJudgement:
     sources: tuple[Mapping[str, object], ...]
     remarks: tuple[Remark, ...] = field(default=())
     new: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    clocks: tuple[Stepping, ...] = ()

@@ -56,14 +56,32 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
     text = f"Half of the searches took {q['p50']}, 95 % {q['p95']}, 99 % {q['p99']}; the longest "
     text += f"took {bound(all_.max_s, of.resolution_s)}."
     yield Remark("note", "Times", text)
+    if of.clocks:
+        yield Remark("note", "Clock", _clocks(of))
     if of.below_resolution >= 0.01:
+        finest = "one step of the clock" if of.clocks else "the finest that the log writes"
         yield Remark(
             "note", "Resolution",
             f"{100 * of.below_resolution:.0f} % of the times are below {seconds(of.resolution_s)}, "
-            "the finest that the log writes; nothing is known about how they differ.",
+            f"{finest}; nothing is known about how they differ.",
         )  # fmt: skip
     if of.bands.bands:
         yield Remark("note", "Bands", _bands(of))
+
+
+def _clocks(of: LogJudgement) -> str:
+    """How far the clock steps, and what that hides."""
+    first, *others = of.clocks
+    step = seconds(first.step_s)
+    said = f"The clock of {first.server or 'this log'} steps by {step}"
+    said += "".join(f", that of {one.server} by {seconds(one.step_s)}" for one in others[:2])
+    if len(others) > 2:
+        said += f", and {len(others) - 2} more step"
+    said += ": times are multiples of that, though they are written with more digits."
+    if not first.sure:
+        said = f"Times are neighbouring multiples of {step} (or 0), two in all: the clock of this "
+        said += "log steps by that, or its searches really take so long."
+    return f"{said} Only bands that are further apart than {seconds(of.resolution_s)} are found."
 
 
 def _bands(of: LogJudgement) -> str:

@@ -128,11 +128,11 @@ def _progress(
     """Who hears of the drive while it runs, and may end it."""
     sitting, window = run.session.sitting, run.opened.load.window
     running = run.session.there()
-    broken = None
+    broken, classes = None, _classes_by_request(run)
+    sitting.watch.asks(classes)
     # A study that may be ended has a fixed warm-up: the window is known beforehand.
     if warming is None and sitting.breach is not None and sitting.rules.abort:
         due_ns = np.empty(0, np.int64) if order.due_ns is None else order.due_ns
-        classes = _classes_by_request(run)
         broken = sitting.breach(sitting.rules.promises, window.bounds_ns(due_ns), classes)
 
     latest_ns = round(window.warmup_s * 1e9)  # by then the window has begun

@@ -28,6 +28,11 @@ class Watch(Protocol):
     def stage(self, name: str) -> None:
         """The trial enters a phase."""
 
+    def asks(self, classes: Sequence[str]) -> None:
+        """A drive begins that asks requests of these classes, by the numbers that samples have of
+        them; empty: they have none.
+        """
+
     def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
         """Requests completed in the running drive; ``recent``: the last of them, as samples."""
 
@@ -40,4 +45,4 @@ class Silence:
 
     def _nothing(self, *_: object, **__: object) -> None: ...
 
-    opening = told = begins = stage = tick = ends = _nothing
+    opening = told = begins = stage = asks = tick = ends = _nothing

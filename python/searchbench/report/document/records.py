@@ -9,7 +9,14 @@ from functools import partial
 from pathlib import Path
 
 from searchbench.analysis.compare import answered, decision, standing, sweeps, unread
-from searchbench.analysis.judgement import Agreement, Comparison, RecordComparison, RecordLine
+from searchbench.analysis.compare.classes import metric_of
+from searchbench.analysis.judgement import (
+    Agreement,
+    ClassLine,
+    Comparison,
+    RecordComparison,
+    RecordLine,
+)
 from searchbench.analysis.words import listed
 from searchbench.record import Record
 from searchbench.report.document import measured, notices
@@ -44,7 +51,7 @@ def of_two_records(found: RecordComparison, a: Record, b: Record) -> Document:
         method=f"They ask: {' / '.join(questions)}" if questions else "",
         sections=tuple(
             section
-            for part in (_answer, _would_change, _others, _answers, _setup, _runs)
+            for part in (_answer, _classes, _would_change, _others, _answers, _setup, _runs)
             if (section := part(found)) is not None
         ),
         whole="All of it is on the page on a screen, and in the output of searchbench compare "
@@ -141,6 +148,29 @@ def _badge(found: RecordComparison) -> Badge:
     if any(f.kind == unread.KIND for f in found.findings):
         return Badge("No slower", "unsure", f"{why}, but the answers were not read.")
     return Badge("No regression", "good", f"{why}.")
+
+
+def _classes(found: RecordComparison) -> Section | None:
+    """Each class by itself; the metric that decides is open."""
+    if not found.by_class:
+        return None
+    metric = metric_of(found.by_class, found.metric)
+    by_metric: dict[str, list[ClassLine]] = {metric: []}
+    for one in found.by_class:
+        by_metric.setdefault(one.line.metric, []).append(one)
+    blocks: list[Block] = [
+        Text(
+            "Each class of queries by itself, as the whole is compared. Verdicts are corrected for "
+            "the lines of the whole and of all classes together; those of the whole for each other "
+            "alone."
+        )
+    ]
+    blocks += [
+        Details(title_of(name), (tables.by_class(own),), open=name == metric)
+        for name, own in by_metric.items()
+        if own
+    ]
+    return Section("classes", "By class of queries", tuple(blocks), "Classes")
 
 
 def _would_change(found: RecordComparison) -> Section:

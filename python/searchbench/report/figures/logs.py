@@ -77,7 +77,7 @@ def by_group(rows: tuple[Row, ...], look: Look, floor_s: float | None) -> Chart:
         {
             "group": short(row.name, look.label) or "(none)",
             "of": name,
-            "y": six(max(least, value)),
+            "y": six(value or least),
             "tip": f"{row.name}: {name} {seconds(value, floor_s)}, {row.n:,} searches",
         }
         for row in rows

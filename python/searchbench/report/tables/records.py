@@ -8,7 +8,7 @@ from typing import Literal
 
 from searchbench.analysis.compare import decision
 from searchbench.analysis.compare.records import WITHIN
-from searchbench.analysis.judgement import Estimate, RecordLine, SetupDifference
+from searchbench.analysis.judgement import ClassLine, Estimate, RecordLine, SetupDifference
 from searchbench.report.document.blocks import Cell, Table
 from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
@@ -74,6 +74,14 @@ def _direction(found: Sequence[RecordLine]) -> str:
         {"as fast": "Speed", "as much": "Rate"}.get(kinds.pop(), "") if len(kinds) == 1 else ""
     )
     return f"{of_what}, second over first" if of_what else "Second over first, more is better"
+
+
+def by_class(found: Sequence[ClassLine]) -> Table:
+    """The same with a row for each class."""
+    made = lines([one.line for one in found])
+    rows = tuple((named(one.name), *cells) for one, cells in zip(found, made.rows, strict=True))
+    (column, _), *_ = text("Class", lambda row: row[0], 1.6)
+    return Table((column, *made.columns), rows, "")
 
 
 def setup(found: Sequence[SetupDifference]) -> Table:
