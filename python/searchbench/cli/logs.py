@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from searchbench.cli.flags import Flag, Json, Texts, flowing
+from searchbench.cli.logs_demo import demo
 
 if TYPE_CHECKING:
     from searchbench.logs.counts import Options
@@ -19,6 +20,7 @@ app = App(
     help="Report what production's query logs contain: times, classes, repetition, errors.",
     help_format="plaintext",
 )
+app.command(demo)
 
 
 @app.default

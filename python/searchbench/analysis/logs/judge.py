@@ -22,7 +22,7 @@ _ASKED = 20  # queries of a list
 _WORST = 10  # minutes
 _WITHIN = (0.001, 0.01, 0.1, 0.5, 1.0, 10.0)
 _BY = ("server", "index", "class", "user")
-_WITH_ERRORS = frozenset((
+WITH_ERRORS = frozenset((
     "sphinxql", "access", "postgresql", "postgresql-csv", "postgresql-json", "groonga", "solr",
 ))  # fmt: skip
 """Formats that say which searches failed. Of those with named fields the user's columns decide."""
@@ -36,7 +36,7 @@ def judge_log(
     new: Mapping[str, list[str]] | None = None,
 ) -> LogJudgement:
     """What counts say. ``sizes``: bytes of indexes by name; ``new``: met in this increment only."""
-    resolution = _resolution(counts)
+    resolution = resolution_ns(counts)
     groups = Groups.of(counts, resolution)
     servers = groups.rows_of("server")
     whole = groups.total(servers)
@@ -81,6 +81,7 @@ def judge_log(
         tuple(counts.sources),
         (),
         {kind: tuple(names) for kind, names in (new or {}).items()},
+        minutes.worst_hour(),
     )
     judged = _without_errors(judged)
     return replace(judged, remarks=tuple(remarks(judged)))
@@ -91,7 +92,7 @@ def _without_errors(of: LogJudgement) -> LogJudgement:
 
     def silent(server: str | None) -> bool:
         return any(
-            s["entries"] and s["format"] not in _WITH_ERRORS
+            s["entries"] and s["format"] not in WITH_ERRORS
             for s in of.sources
             if server in (None, s["server"])
         )
@@ -113,7 +114,7 @@ def _without_errors(of: LogJudgement) -> LogJudgement:
     )
 
 
-def _resolution(counts: Counts) -> int:
+def resolution_ns(counts: Counts) -> int:
     """The coarsest resolution that at least a hundredth of the times have, in nanoseconds."""
     values = counts.numbers("resolutions", "resolution_ns").astype(np.int64)
     n = counts.numbers("resolutions", "n").astype(np.int64)
