@@ -61,7 +61,8 @@ def logs(
         Keep the counts in this folder. The next time, only what is new in the files is read and
         added: the answer is the same as if everything were read at once.
     page
-        Write the page to this file; with --record it is written there by default.
+        Write the page to this file; with --record it is written there by default. With --queries
+        (and --cut) and with --against it is the page about these.
     zone
         The time zone of logs that do not name theirs, such as Europe/Paris. Without it their times
         are shown as written.
@@ -137,13 +138,13 @@ def logs(
         threads=threads,
         distinct=distinct,
     )
-    wanted = Wanted(queries, cut, anonymise, key, documents, against, tuple(field or ()))
+    wanted = Wanted(queries, cut, anonymise, key, documents, against, tuple(field or ()), page)
     wanted.check()
     if queries is not None or against is not None:
-        if record is not None or page is not None:
+        if record is not None:
             raise SearchbenchError(
-                "--queries and --against need the log itself, and make neither a record nor a page "
-                "of it: leave out --record and --page"
+                "--queries and --against need the log itself, and make no record of it: leave out "
+                "--record"
             )
         return again(find(files, server), options, wanted, as_json=as_json)
     known = sizes_of(sizes) if sizes else {}

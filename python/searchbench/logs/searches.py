@@ -68,6 +68,11 @@ class Searches:
         """By search, what it is to a study: equal numbers are repeats."""
         return self.same[self.line]
 
+    @property
+    def resolution_s(self) -> float:
+        """The coarsest resolution of the times, in seconds; 0 where there are none."""
+        return float(self.resolution_ns.max(initial=0)) / _SECOND
+
     def classes(self) -> tuple[list[str], NDArray[np.uint32]]:
         """The classes by name, and the number of that of each search."""
         names = sorted({str(line["class"]) for line in self.lines})
