@@ -46,6 +46,7 @@ def logs(
     documents: Path | None = None,
     field: Texts = None,
     against: Path | None = None,
+    live: Flag = False,
     as_json: Json = False,
 ) -> int:
     """Read query logs of search systems, databases and web servers, and say what is in them.
@@ -109,6 +110,9 @@ def logs(
     against
         Hold the log's times against those of this record of a study: does the laboratory tell the
         truth about production?
+    live
+        Follow the logs while they grow: rate, quantiles, errors and classes of the last minute and
+        since the start; after Ctrl-C the usual findings. What the files have already is not read.
     as_json
         Print JSON.
     """
@@ -141,6 +145,9 @@ def logs(
     wanted = Wanted(queries, cut, anonymise, key, documents, against, tuple(field or ()), page)
     wanted.check()
     if queries is not None or against is not None:
+        if live:
+            raise SearchbenchError("--live is about a log that grows; --queries and --against need "
+                                   "all of it: leave one out")  # fmt: skip
         if record is not None:
             raise SearchbenchError(
                 "--queries and --against need the log itself, and make no record of it: leave out "
@@ -148,6 +155,14 @@ def logs(
             )
         return again(find(files, server), options, wanted, as_json=as_json)
     known = sizes_of(sizes) if sizes else {}
+    if live:
+        if record is not None:
+            raise SearchbenchError(
+                "--live keeps no record: leave out --record, or add the files to it afterwards"
+            )
+        from searchbench.cli.logs_live import live as follow
+
+        return follow(find(files, server), options, page, known, as_json=as_json)
     began = time.monotonic()
     tick = None if as_json or not sys.stderr.isatty() else shown.Ticking()
     new: dict[str, list[str]] = {}
