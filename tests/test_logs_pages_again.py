@@ -188,9 +188,13 @@ def many(classes: int, treatments: int) -> list[Against]:
     ]
 
 
+def searches_in(log: Path) -> Searches:
+    return searches_of(read_entries(find([log]), Options()))
+
+
 @pytest.fixture
 def searches(log: Path) -> Searches:
-    return searches_of(read_entries(find([log]), Options()))
+    return searches_in(log)
 
 
 @LOOKS
