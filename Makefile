@@ -8,6 +8,7 @@ export PATH := $(CURDIR)/.tools/bin:$(HOME)/.cargo/bin:$(HOME)/.local/bin:$(PATH
 export CARGO_TARGET_DIR := $(CURDIR)/target
 PY := .venv/bin/python
 DEMO := records/first-look
+DEMO_LOGS := records/demo-logs
 
 .PHONY: help
 help: ## this list
@@ -46,6 +47,10 @@ wheel: build ## one wheel in dist/, which pip installs on machines without Rust
 demo: build ## the shipped study: a verdict and a report
 	@rm -rf $(DEMO)
 	@.venv/bin/searchbench run studies/first-look.toml --record $(DEMO)
+
+.PHONY: demo-logs
+demo-logs: build ## a day of generated query logs, read: findings and a page
+	@.venv/bin/searchbench logs demo $(DEMO_LOGS)
 
 LUCENE_JAR := java/lucene/target/lucene-host.jar
 LUCENE10_JAR := java/lucene/target10/lucene-host.jar

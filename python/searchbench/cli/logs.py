@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from searchbench.cli.flags import Flag, Json, Texts, flowing
+from searchbench.cli.logs_demo import demo
 
 if TYPE_CHECKING:
     from searchbench.logs.counts import Options
@@ -19,6 +20,7 @@ app = App(
     help="Report what production's query logs contain: times, classes, repetition, errors.",
     help_format="plaintext",
 )
+app.command(demo)
 
 
 @app.default
@@ -44,6 +46,7 @@ def logs(
     documents: Path | None = None,
     field: Texts = None,
     against: Path | None = None,
+    live: Flag = False,
     as_json: Json = False,
 ) -> int:
     """Read query logs of search systems, databases and web servers, and say what is in them.
@@ -59,7 +62,8 @@ def logs(
         Keep the counts in this folder. The next time, only what is new in the files is read and
         added: the answer is the same as if everything were read at once.
     page
-        Write the page to this file; with --record it is written there by default.
+        Write the page to this file; with --record it is written there by default. With --queries
+        (and --cut) and with --against it is the page about these.
     zone
         The time zone of logs that do not name theirs, such as Europe/Paris. Without it their times
         are shown as written.
@@ -106,6 +110,9 @@ def logs(
     against
         Compare the log's times with those of this record of a study: does the laboratory tell the
         truth about production?
+    live
+        Follow the logs while they grow: rate, quantiles, errors and classes of the last minute and
+        since the start; after Ctrl-C the usual findings. What the files have already is not read.
     as_json
         Print JSON.
     """
@@ -135,16 +142,27 @@ def logs(
         threads=threads,
         distinct=distinct,
     )
-    wanted = Wanted(queries, cut, anonymise, key, documents, against, tuple(field or ()))
+    wanted = Wanted(queries, cut, anonymise, key, documents, against, tuple(field or ()), page)
     wanted.check()
     if queries is not None or against is not None:
-        if record is not None or page is not None:
+        if live:
+            raise SearchbenchError("--live is about a log that grows; --queries and --against need "
+                                   "all of it: leave one out")  # fmt: skip
+        if record is not None:
             raise SearchbenchError(
-                "--queries and --against need the log itself, and make neither a record nor a page "
-                "of it: leave out --record and --page"
+                "--queries and --against need the log itself, and make no record of it: leave out "
+                "--record"
             )
         return again(find(files, server), options, wanted, as_json=as_json)
     known = sizes_of(sizes) if sizes else {}
+    if live:
+        if record is not None:
+            raise SearchbenchError(
+                "--live keeps no record: leave out --record, or add the files to it afterwards"
+            )
+        from searchbench.cli.logs_live import live as follow
+
+        return follow(find(files, server), options, page, known, as_json=as_json)
     began = time.monotonic()
     tick = None if as_json or not sys.stderr.isatty() else shown.Ticking()
     new: dict[str, list[str]] = {}

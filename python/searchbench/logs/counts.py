@@ -134,7 +134,12 @@ def count(
         found["read_bytes"] = source.skip_bytes + found["bytes"]
         found["head_bytes"], found["digest"] = source.head_bytes, source.digest
         found["known_as"] = source.known_as
-    return Counts({name: _table(name, given) for name, given in log.tables().items()}, read)
+    return Counts(as_tables(log.tables()), read)
+
+
+def as_tables(given: Mapping[str, Mapping[str, Any]]) -> dict[str, pa.Table]:
+    """The tables that the core gives, by name."""
+    return {name: _table(columns) for name, columns in given.items()}
 
 
 def _without_header(found: dict[str, Any], source: Source) -> None:
@@ -145,7 +150,7 @@ def _without_header(found: dict[str, Any], source: Source) -> None:
     found["examples"] = [(line - 1, *rest) for line, *rest in found["examples"]]
 
 
-def _table(name: str, given: Mapping[str, Any]) -> pa.Table:
+def _table(given: Mapping[str, Any]) -> pa.Table:
     return pa.table({column: _array(values) for column, values in given.items()})
 
 
