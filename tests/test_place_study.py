@@ -242,6 +242,23 @@ def test_a_storage_that_is_full_in_mid_ingest_is_the_reason_and_the_rest_goes_on
     assert mounts.below(home) == []
 
 
+def test_a_disk_that_is_full_below_the_storages_is_the_reason(home: Path) -> None:
+    needs("ram")
+    work = home / "below"
+    work.mkdir()
+    rest = '[systems.tantivy]\n'
+    path = study(home, rest, documents=30_000)
+    size = path.with_name("documents.jsonl").stat().st_size + (1 << 20)  # for the batches alone
+    assert mounts.mount("below", work, "tmpfs", f"size={size}") == ""
+    try:
+        (trial,) = measure(path, home / "record", work=work).trials
+    finally:
+        assert mounts.unmount(work) == ""
+    assert (trial.status, trial.stage) == ("failed", "ingest")
+    assert trial.reason.startswith(f"the disk of {work} is full, on which indexes are made: ")
+    assert "free some room, or name another folder with --work" in trial.reason
+
+
 def test_a_lever_that_does_not_take_fails_its_trial(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

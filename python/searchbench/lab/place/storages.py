@@ -146,21 +146,23 @@ class Storages:
                     f"the storage {name} is full: {megabytes(free)} are left of `size` = "
                     f"{size_words(made.asked.size_bytes)}; make it larger"
                 )
-        return self._full_below()
+        return ""
 
-    def _full_below(self) -> str:
-        """That the disk is full on which the file of a storage grows, as a sentence; "" if not."""
-        grown = [name for name, made in self._made.items() if isinstance(made, Disk | Zfs)]
-        if not grown:
+    def full_below(self) -> str:
+        """That the disk is full on which indexes are made, as a sentence; "" if not.
+
+        The files grow there on which storages of ours are made, too.
+        """
+        try:
+            of = os.statvfs(self._work)
+        except OSError:
             return ""
-        of = os.statvfs(self._home)
-        free = (of.f_bavail if os.geteuid() else of.f_bfree) * of.f_frsize
+        free = of.f_bavail * of.f_frsize
         if free >= _BELOW_BYTES:
             return ""
         return (
-            f"the disk is full on which the file of the storage {grown[0]} grows: "
-            f"{megabytes(free)} are left at {self._work}; free some room, or name another folder "
-            "with --work"
+            f"the disk of {self._work.parent} is full, on which indexes are made: {megabytes(free)} are "
+            "left; free some room, or name another folder with --work"
         )
 
     def remove(self) -> list[str]:
