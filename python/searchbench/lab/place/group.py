@@ -24,6 +24,10 @@ PERIOD_US = 10_000
 """The period in which a share of CPU is given. It is short, so that a slower host is not one that
 stands still for tens of milliseconds."""
 
+_FORCED_BYTES = 1 << 20
+"""A group at its cap is charged more for what the kernel must have at once, while it frees memory:
+some pages, as was seen."""
+
 RATES = ("read_iops", "write_iops", "read_bytes_per_s", "write_bytes_per_s")
 _V1_RATES = dict(
     zip(RATES, ("read_iops_device", "write_iops_device", "read_bps_device", "write_bps_device"),
@@ -44,6 +48,11 @@ class Memory(NamedTuple):
     cached_bytes: int
     met: int
     oom_kills: int
+
+    @property
+    def over_cap(self) -> bool:
+        """Whether it had more than its cap, and not only the pages that the kernel forces on it."""
+        return self.peak_bytes > self.limit_bytes + _FORCED_BYTES
 
 
 class Cpu(NamedTuple):

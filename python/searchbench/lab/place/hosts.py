@@ -193,12 +193,11 @@ def _memory(host: Host, group: Group) -> Lever:
     seen = group.memory()
     lever = _capped(host, seen.limit_bytes)
     used = f"its processes used {megabytes(seen.peak_bytes)}"
-    more = seen.peak_bytes > seen.limit_bytes
     met = f", and reached the cap {seen.met:,} times" if seen.met else ""
     return replace(
         lever,
         effect=f"{used} at most{met}; {megabytes(seen.cached_bytes)} are file pages",
-        problem=lever.problem or (used if more else ""),
+        problem=lever.problem or (used if seen.over_cap else ""),
         figures={
             "limit_bytes": seen.limit_bytes,
             "peak_bytes": seen.peak_bytes,

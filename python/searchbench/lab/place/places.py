@@ -265,7 +265,7 @@ class Confines:
         resident = self._storages.resident_bytes()
         lever = _capped(place, seen.limit_bytes)
         problem, free = lever.problem, resident - seen.cached_bytes
-        if seen.peak_bytes > seen.limit_bytes:
+        if seen.over_cap:
             problem = problem or f"the system used {megabytes(seen.peak_bytes)}"
         if free > _UNCHARGED_BYTES + _UNCHARGED * place.memory_bytes:
             problem = problem or (
