@@ -65,11 +65,9 @@ def sustained(
     labels = {t.treatment: t.label for t in judged.treatments}
     kept, several = promises.sentences(steps), say.of_subjects(driven, decide, agreeing)
     order = {s.trial: i for i, s in enumerate(steps)}
-    drifts = {name: drift.of(own, order) for name, own in found.items()}
-    hidden = {
-        name: drift.hidden(own, order, anew={p.treatment for p in own} <= evidence.started)
-        for name, own in found.items()
-    }
+    anew = {name: {p.treatment for p in own} <= evidence.started for name, own in found.items()}
+    drifts = {name: drift.of(own, order, anew=anew[name]) for name, own in found.items()}
+    hidden = {name: drift.hidden(own, order, anew=anew[name]) for name, own in found.items()}
     alone = Rank.MORE if kept or several else Rank.ANSWER
     parts = [
         *([*said(sentences([one]), Rank.ANSWER, Rank.MORE)] for one in kept),
