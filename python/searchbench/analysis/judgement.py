@@ -685,7 +685,8 @@ class Capacity:
     take long) the interval is a rough one.
     ``speeds``: the standard deviation of the logarithm of its speed from trial to trial, if that
     was seen to differ; else 0. ``first``: of a promise with conditions for classes, which of them
-    breaks first, the likeliest first; empty where nothing broke.
+    breaks first, the likeliest first; empty where nothing broke. ``broken_up_to``: the greatest
+    rate that broke the promise because so little came, though higher rates keep it; None: no such.
     """
 
     subject: str
@@ -703,6 +704,7 @@ class Capacity:
     enough: float = 0.3
     speeds: float = 0.0
     first: tuple[BreaksFirst, ...] = ()
+    broken_up_to: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
