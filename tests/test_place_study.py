@@ -246,7 +246,7 @@ def test_a_disk_that_is_full_below_the_storages_is_the_reason(home: Path) -> Non
     needs("ram")
     work = home / "below"
     work.mkdir()
-    rest = '[systems.tantivy]\n'
+    rest = "[systems.tantivy]\n"
     path = study(home, rest, documents=30_000)
     size = path.with_name("documents.jsonl").stat().st_size + (1 << 20)  # for the batches alone
     assert mounts.mount("below", work, "tmpfs", f"size={size}") == ""

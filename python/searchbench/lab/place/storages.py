@@ -161,8 +161,8 @@ class Storages:
         if free >= _BELOW_BYTES:
             return ""
         return (
-            f"the disk of {self._work.parent} is full, on which indexes are made: {megabytes(free)} are "
-            "left; free some room, or name another folder with --work"
+            f"the disk of {self._work.parent} is full, on which indexes are made: "
+            f"{megabytes(free)} are left; free some room, or name another folder with --work"
         )
 
     def remove(self) -> list[str]:
