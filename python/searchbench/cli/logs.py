@@ -44,6 +44,7 @@ def logs(
     documents: Path | None = None,
     field: Texts = None,
     against: Path | None = None,
+    spark: str = "",
     as_json: Json = False,
 ) -> int:
     """Read query logs of search systems, databases and web servers, and say what is in them.
@@ -70,7 +71,8 @@ def logs(
         duration, text, request, index, class, hits, status, user, server; {_} is skipped.
     column
         What a column of JSON lines, LTSV or CSV is: NAME=ROLE or NAME=ROLE:UNIT, as in
-        elapsed=duration:ms. May be given several times.
+        elapsed=duration:ms. May be given several times. NAME=line is the column of Parquet files
+        that has the lines of a log; value by default.
     parameter
         A parameter of a path that holds the words searched for; q, query and others by default.
         May be given several times.
@@ -106,14 +108,19 @@ def logs(
     against
         Hold the log's times against those of this record of a study: does the laboratory tell the
         truth about production?
+    spark
+        Read the files in the executors of this Spark: local[4], spark://HOST:7077, yarn. The answer
+        is the same as that of one machine. Needs searchbench[spark] and Java.
     as_json
         Print JSON.
     """
     from searchbench.analysis.logs.judge import judge_log
     from searchbench.cli.logs_again import Wanted, again
     from searchbench.errors import SearchbenchError
+    from searchbench.lab.spark.reading import OnSpark
     from searchbench.logs import record as records
-    from searchbench.logs.counts import PARAMETERS, Options, count
+    from searchbench.logs.counts import PARAMETERS, Counting, Options, count
+    from searchbench.logs.pieces import in_any_order
     from searchbench.logs.sizes import sizes_of
     from searchbench.logs.sources import find
     from searchbench.terminal import logs as shown
@@ -125,12 +132,17 @@ def logs(
             f"there is no option {wrong}; see `searchbench logs --help` (a file of that name is "
             f"./{wrong})"
         )
+    columns = [_column(text) for text in column or ()]
+    lines = [name for name, role, _ in columns if role == "line"]
+    if len(lines) > 1:
+        raise SearchbenchError(f"--column: {lines[0]} and {lines[1]} are both to be the line; name "
+                               "one of them")  # fmt: skip
     options = Options(
         zone=zone,
         format=log_format,
         unit=unit,
         parameters=tuple(parameter or PARAMETERS),
-        columns=tuple(_column(text) for text in column or ()),
+        columns=tuple(found for found in columns if found[1] != "line"),
         line=line,
         threads=threads,
         distinct=distinct,
@@ -143,7 +155,19 @@ def logs(
                 "--queries and --against need the log itself, and make neither a record nor a page "
                 "of it: leave out --record and --page"
             )
-        return again(find(files, server), options, wanted, as_json=as_json)
+        if spark:
+            raise SearchbenchError(
+                "--spark counts logs; --queries and --against read them in their order on one "
+                "machine: leave out --spark"
+            )
+        return again(find(files, server, *lines), options, wanted, as_json=as_json)
+    if spark and (threads or not files):
+        raise SearchbenchError(
+            "--threads is for one machine; with --spark the master says how many cores there are"
+            if threads
+            else "--spark reads logs: name a file or a folder"
+        )
+    counting: Counting = OnSpark(spark) if spark else count
     known = sizes_of(sizes) if sizes else {}
     began = time.monotonic()
     tick = None if as_json or not sys.stderr.isatty() else shown.Ticking()
@@ -153,13 +177,15 @@ def logs(
             kept = records.open_log(record)
             options = _as_kept(kept.about["options"])
         else:
-            kept = records.add(record, find(files, server), options, tick)
+            kept = records.add(record, find(files, server, *lines), options, tick, counting)
             new = kept.about["increments"][-1]["new"]
         counts = kept.counts
     else:
-        counts = count(find(files, server), options, on_tick=tick)
+        counts = counting(find(files, server, *lines), options, on_tick=tick)
     if tick:
         tick.end()
+    if isinstance(counting, OnSpark):
+        shown.spark(counting.tasks, counting.again, same=in_any_order(counts))
     judged = judge_log(counts, zone=options.zone, sizes=known, new=new)
     target = page or (record / "report" / "logs.html" if record is not None else None)
     if target is not None:
