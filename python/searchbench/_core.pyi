@@ -57,13 +57,14 @@ class Log:
     # that is a duration in an access log counts; 0: microseconds, and noted. ``parameters``: of a
     # path, that hold words. ``columns``: (name, role, unit or ""). ``line``: a format string, for
     # the format "line". ``threads``: 0 is one a core. ``keep_tail``: a last line without an end is
-    # not read. ``parts``: for each source None, or (the length that the file had, number of its first
-    # block, number of the block after the last): only these are read. Blocks count from the bytes
-    # passed over; a file whose lines join is read whole. ``on_tick(bytes)`` is called about ten times a second; what it raises ends the
-    # reading. For each source a dict: path, server, format, refused (why it was not read, or ""),
-    # bytes, skipped_bytes, lines, entries, unread, examples [(line, why, beginning)], notes {what:
-    # how often}, longest_line, back (entries more than a minute before the one above); with
-    # ``parts`` also span_ns (the first time and the last one, None where there is none).
+    # not read. ``parts``: for each source None, or (the length that the file had, number of its
+    # first block, number of the block after the last): only these are read. Blocks count from the
+    # bytes passed over; a file whose lines join is read whole. ``on_tick(bytes)`` is called about
+    # ten times a second; what it raises ends the reading. For each source a dict: path, server,
+    # format, refused (why it was not read, or ""), bytes, skipped_bytes, lines, entries, unread,
+    # examples [(line, why, beginning)], notes {what: how often}, longest_line, back (entries more
+    # than a minute before the one above); with ``parts`` also span_ns (the first time and the last
+    # one, None where there is none).
     # ValueError with a sentence where no source is a log, or one breaks off: nothing is counted.
     def read(
         self,
@@ -108,10 +109,11 @@ def log_entries(
     on_tick: Callable[[int], object] | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]: ...
 def look_at_log(
-    path: str, *, format: str = "", keep_tail: bool = False
+    path: str, *, named: str = "", keep_tail: bool = False
 ) -> tuple[str, str, int | None, bool]:
-    """What a file is before it is read: its format ("": none), why it cannot be read, how many of its
-    bytes are to be read (None: packed, or no plain file), whether its lines must come in order."""
+    """What a file is before it is read: its format ("": none; ``named``: as the user says), why it
+    cannot be read, how many of its bytes there are to read (None: packed, or no plain file), and
+    whether its lines must come in order."""
 
 def generate_log(
     path: str,

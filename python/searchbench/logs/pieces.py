@@ -65,7 +65,7 @@ def looked_at(
                              "one that all of them see")  # fmt: skip
         with readable([source]) as (path,):
             form, why, length, joins = _core.look_at_log(
-                path, format=named or source.format, keep_tail=options.keep_tail
+                path, named=named or source.format, keep_tail=options.keep_tail
             )
         if not form:
             refused[number] = _refused(source, with_names(why, [source], [path]))

@@ -158,17 +158,17 @@ impl Log {
 
 /// What a source is: its format, why it cannot be read, its length, whether its lines join.
 #[pyfunction]
-#[pyo3(signature = (path, *, format = String::new(), keep_tail = false),
-       text_signature = "(path, *, format='', keep_tail=False)")]
+#[pyo3(signature = (path, *, named = String::new(), keep_tail = false),
+       text_signature = "(path, *, named='', keep_tail=False)")]
 pub fn look_at_log(
     py: Python<'_>,
     path: String,
-    format: String,
+    named: String,
     keep_tail: bool,
 ) -> (&'static str, String, Option<u64>, bool) {
     let source = Source {
         path,
-        format,
+        format: named,
         ..Source::default()
     };
     let found = py.detach(|| look(&source, keep_tail));
