@@ -25,7 +25,7 @@ from searchbench.logs.zones import offsets
 # Their entries are joined from lines that nothing ties together but what comes later.
 JOINED = ("mysql-general", "postgresql", "postgresql-csv", "postgresql-json", "slowlog",
           "slowlog-json")  # fmt: skip
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh")
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh", b"PAR1")
 _SUMS = ("lines", "entries", "unread", "back", "bytes")
 _EXAMPLES = 5
 

@@ -28,6 +28,23 @@ class Ticking:
         sys.stderr.write("\r" + " " * 30 + "\r")
 
 
+def spark(tasks: int, again: int, *, same: bool) -> None:
+    """What is to be known of a reading by Spark, on standard error; nothing where all went well."""
+    if again:
+        out.say(
+            f"Spark: {again:,} of {tasks:,} tasks had to be done again, because an executor or its "
+            "Python was lost. The answer is that of all tasks.",
+            sys.stderr,
+        )
+    if not same:
+        out.say(
+            "Spark: there were more distinct queries (--distinct) or names than are counted "
+            "exactly. Which of them are kept depends on the order of reading, so another reading, "
+            "on one machine too, may give somewhat different counts.",
+            sys.stderr,
+        )
+
+
 def show(of: LogJudgement, took_s: float, page: Path | None) -> None:
     """Print it."""
     findings(of, took_s)
