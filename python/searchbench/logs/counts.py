@@ -151,11 +151,7 @@ def read_into(
                     else (path, s.server, named or s.format, s.skip_bytes)
                     for s, path in zip(sources, paths, strict=True)
                 ],
-                zone=list(offsets(options.zone)),
-                unit_ns=UNITS_NS[options.unit],
-                parameters=list(options.parameters),
-                columns=list(options.columns),
-                line=options.line,
+                **settings(options),
                 threads=options.threads,
                 keep_tail=options.keep_tail,
                 parts=list(parts),
@@ -164,11 +160,27 @@ def read_into(
         except ValueError as error:
             raise QueryError(with_names(str(error), sources, paths)) from None
     for source, path, found in zip(sources, paths, read, strict=True):
-        found["path"] = source.path
-        found["refused"] = with_names(found["refused"], [source], [path])
+        own_names(found, source, path)
         if source.again_from:
             _without_header(found, source)
     return read
+
+
+def settings(options: Options) -> dict[str, Any]:
+    """What the core's readers are told of how logs are written."""
+    return {
+        "zone": list(offsets(options.zone)),
+        "unit_ns": UNITS_NS[options.unit],
+        "parameters": list(options.parameters),
+        "columns": list(options.columns),
+        "line": options.line,
+    }
+
+
+def own_names(found: dict[str, Any], source: Source, path: str) -> None:
+    """What became of a source that was read at ``path``, with the source's own path."""
+    found["path"] = source.path
+    found["refused"] = with_names(found["refused"], [source], [path])
 
 
 def named_format(options: Options) -> str:

@@ -16,11 +16,10 @@ from typing import Any
 
 from searchbench import _core
 from searchbench.errors import QueryError
-from searchbench.logs.counts import UNITS_NS, Counts, Options, as_tables, insist_known
+from searchbench.logs.counts import Counts, Options, as_tables, insist_known, settings
 from searchbench.logs.follow import HEAD_BYTES, GrowingFile, GrowingPipe, Grows
 from searchbench.logs.held import Held, held
 from searchbench.logs.sources import STANDARD_INPUT, Source
-from searchbench.logs.zones import offsets
 
 # Their entries are joined from lines that nothing ties together but what comes later.
 JOINED = ("mysql-general", "postgresql", "postgresql-csv", "postgresql-json", "slowlog",
@@ -196,11 +195,7 @@ class Watch:
                         (self._written(n, each.header + text), each.source.server, each.format, 0)
                         for n, (each, text) in enumerate(given)
                     ],
-                    zone=list(offsets(options.zone)),
-                    unit_ns=UNITS_NS[options.unit],
-                    parameters=list(options.parameters),
-                    columns=list(options.columns),
-                    line=options.line,
+                    **settings(options),
                     threads=options.threads,
                 )
             tables = log.tables()
