@@ -131,13 +131,16 @@ def _said_to(path: Path) -> Iterator[None]:
 def _reason(error: BaseException) -> str:
     """The one line of an error of Spark that says why."""
     text = str(getattr(error, "java_exception", None) or error)
+    if "stopped SparkContext" in text:
+        return "no master answered there, or it ended the application"
     if of_python := re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): .*$", text, re.M):
         # The traceback of a Python worker ends with it.
         inner = [line for line in of_python if not line.startswith(("org.", "java."))]
         if inner:
             return _short(inner[-1])
     found = re.search(r"most recent failure: (.*)", text)
-    return _short(found[1] if found else text.strip().split("\n", 1)[0])
+    first = found[1] if found else text.strip().split("\n", 1)[0]
+    return _short(re.sub(r"^(?:\w+\.)+\w+: ", "", first))
 
 
 def _short(text: str) -> str:
