@@ -376,9 +376,11 @@ def _lines(
         if metric == "answered" and a.kind != "closed":
             reasons.insert(0, _behind(a, b))
         doubt, most = work.doubt(), 1.0
-        if ratio is not None and ratio.value > 1 and not doubt and (not mixed or mixed is mixes[0]):
-            most = alike.floor(work, a, b, samples, metric, ratio)
-            doubt = work.made if most > 1 else ""
+        if ratio is not None and ratio.value > 1 and not doubt:
+            rest = mixed is not None and mixed is not mixes[0]
+            driven_by = first[0].loads[a.treatment], second[0].loads[b.treatment]
+            most = alike.floor(work, (a, b), samples, driven_by, metric, ratio, rest=rest)
+            doubt = (work.shared if rest else work.made) if most > 1 else ""
         yield (
             RecordLine(
                 label=_label(a, b),

@@ -225,16 +225,20 @@ def _work(a: Point, b: Point, evidence: Evidence) -> SameWork:
 def _answering(d: _Draft, c: Comparison, evidence: Evidence) -> Comparison:
     """The comparison with the reason why it may be of other answers, if one is in front by it.
 
-    Over a mix of what both answer alike, as far as replies were read, nothing else counts.
+    Over a mix of what both answer alike, as far as replies were read, only what the others leave
+    to these counts.
     """
     if c.ratio is None or c.verdict != "not resolved":
         return c
     read_mix = d.mixed is not None and d.work.pair is not None
     doubt = "" if read_mix else d.work.doubt((d.a.subject, d.b.subject))
-    if not doubt and d.mixed is None:
+    if not doubt:
         both = evidence.samples, evidence.samples
-        if otherwise.least(c.ratio) <= alike.floor(d.work, d.a, d.b, both, d.metric, c.ratio) > 1:
-            doubt = d.work.made
+        loads = evidence.loads[d.a.treatment], evidence.loads[d.b.treatment]
+        rest = d.mixed is not None
+        floor = alike.floor(d.work, (d.a, d.b), both, loads, d.metric, c.ratio, rest=rest)
+        if otherwise.least(c.ratio) <= floor > 1:
+            doubt = d.work.shared if rest else d.work.made
     return replace(c, answers_doubt=doubt)
 
 
