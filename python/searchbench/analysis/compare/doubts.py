@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product, starmap
 
-from searchbench.analysis.compare import builds, failed, otherwise, standing, state
+from searchbench.analysis.compare import builds, failed, otherwise, standing, state, whole
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine
 from searchbench.analysis.words import of_job
@@ -74,7 +74,20 @@ def of(
         limits.append((math.inf, line.answers_doubt))
     if log > 0 and line.over == "counted":
         limits.append((math.inf, "a gain is not resolved without one mix of queries"))
+    elif line.over == "counted" and not all(starmap(_clients_known, chain(*sides))):
+        limits.append((math.inf, whole.NO_CLIENTS))
     return line, [why for most, why in limits if most > 1 and abs(log) <= math.log(most)]
+
+
+def _clients_known(_: str, run: Run, key: Key) -> bool:
+    """Whether it is on record of every trial which client asked what; of one client it always is.
+
+    Else counted requests are weighed by what may be whom the server favours.
+    """
+    load = run.load(key)
+    return (load.clients or 1) == 1 or all(
+        run.samples.measured(t.trial).client is not None for t in run.valid(key).values()
+    )
 
 
 def _of_requests(
