@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from searchbench.analysis.compare import otherwise
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine, TrialResult
-from searchbench.analysis.stats.intervals import ALPHA
+from searchbench.analysis.stats.distributions import more_often
+from searchbench.analysis.stats.intervals import ALPHA, holm
 from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
 from searchbench.analysis.trial.served import UNSERVED
 from searchbench.analysis.words import of_job, plural
@@ -30,8 +32,8 @@ BY_SYSTEM = frozenset(
 class Seen:
     """Of one treatment in the runs of one side: how many have a valid trial, the reasons of those
     in which the system ``failed`` or which do not have it, and of those that were ``spoilt``.
-    ``trials``: how many there are in runs with a valid one; ``broken``: the reasons of those of
-    them in which the system failed.
+    ``trials``: how many there are in all runs, but for those that were spoilt; ``broken``: the
+    reasons of those of them in which the system failed.
     """
 
     valid: int = 0
@@ -86,12 +88,18 @@ def of(
     lost: dict[str, str] = {}
     not_known: dict[str, str] = {}
     partly: list[str] = []
-    for key in (key for key in labels if key in mine):
-        a, b = seen(before, key), seen(after, key)
+    each = {key: (seen(before, key), seen(after, key)) for key in labels if key in mine}
+    chances = _by_chance(each)
+    for key, (a, b) in each.items():
         label = labels[key]
         if a.valid > a.lacking and b.lacking and b.lacking >= b.valid:
             lost[label] = _of_runs(b)
             continue
+        if why := _most_trials(a, b, chances[key]):
+            lost[label] = why
+            continue
+        if why := _more_often(a, b, chances[key]):
+            not_known[label] = why
         if (a.valid or a.spoilt) and not (a.lacking and not a.valid) and key in theirs:
             for side, which in ((b, "second"), (a, "first")):
                 if not side.valid and side.spoilt and not side.lacking:
@@ -148,10 +156,10 @@ def seen(runs: Sequence[Run], key: Key) -> Seen:
             continue
         bad = [t for t in own if t.status != "valid"]
         by_system = [t for t in bad if _by_system(t)]
+        found.trials += len(own) - len(bad) + len(by_system)
+        found.broken += [_why([trial]) for trial in by_system]
         if len(own) > len(bad):
             found.valid += 1
-            found.trials += len(own)
-            found.broken += [_why([trial]) for trial in by_system]
         elif by_system:
             found.failed.append(_why(by_system))
         elif bad:
@@ -161,16 +169,55 @@ def seen(runs: Sequence[Run], key: Key) -> Seen:
     return found
 
 
+def _by_chance(each: Mapping[Any, tuple[Seen, Seen]]) -> dict[Any, float]:
+    """By treatment the chance that so many more trials of the second fail by themselves if both
+    sides fail as often (Fisher's exact test, one-sided), corrected for all treatments.
+
+    One of which no trial failed can show nothing, so it takes nothing from the others (Tarone).
+    """
+    tested = [
+        (key, more_often(len(a.broken), a.trials, len(b.broken), b.trials))
+        for key, (a, b) in each.items()
+        if a.broken or b.broken
+    ]
+    adjusted = holm([p for _, p in tested])
+    found = {key: 1.0 if p is None else p for (key, _), p in zip(tested, adjusted, strict=True)}
+    return {key: found.get(key, 1.0) for key in each}
+
+
+def _most_trials(a: Seen, b: Seen, chance: float) -> str:
+    """That the system failed in half of the second's trials or more, and clearly more often than in
+    the first; empty: it did not.
+    """
+    if 2 * len(b.broken) < b.trials or chance >= ALPHA:
+        return ""
+    return _how_often(a, b)
+
+
+def _more_often(a: Seen, b: Seen, chance: float) -> str:
+    """Why the failures of the second may hide a loss, though they are not in most of its trials or
+    runs, or may be chance; empty: they are no more than those of the first.
+    """
+    whole_runs = len(b.failed) * a.runs > len(a.failed) * b.runs
+    most = b.trials and len(b.broken) * 2 >= b.trials and len(a.broken) * 2 < a.trials
+    if a.valid and b.valid and (whole_runs or most or chance < ALPHA):
+        return f"{_how_often(a, b)}; run both more often to know whether that is chance"
+    return ""
+
+
+def _how_often(a: Seen, b: Seen) -> str:
+    why = Counter(b.broken).most_common(1)[0][0] if b.broken else b.why()
+    return (
+        f"the system failed in {len(b.broken)} of {b.trials} trials of the second ({why}), and in "
+        f"{len(a.broken)} of {a.trials} of the first"
+    )
+
+
 def _broken(label: str, a: Seen, b: Seen) -> Iterator[str]:
     """That the system failed in more trials of the second, of which others are valid."""
-    if not b.broken or not a.trials or len(b.broken) * a.trials <= len(a.broken) * b.trials:
+    if not b.valid or len(b.broken) * a.trials <= len(a.broken) * b.trials:
         return
-    why = Counter(b.broken).most_common(1)[0][0]
-    n, of = len(b.broken), b.trials
-    yield (
-        f"{label}: the system failed in {n} of {of} trials of the second ({why}), and in "
-        f"{len(a.broken)} of {a.trials} of the first; the figures are of the others."
-    )
+    yield f"{label}: {_how_often(a, b)}; the figures are of the others."
 
 
 def _by_system(trial: TrialResult) -> bool:

@@ -281,6 +281,10 @@ def _over_runs(
     line = replace(line, run_sds=found.sds, within=found.within)
     few = min((line, *chain(*further)), key=_covered)
     line = replace(line, queries_used=few.queries_used, queries_measured=few.queries_measured)
+    # Of the second's runs the one counts whose answers leave most open.
+    least = max((line, *further[1]), key=lambda one: one.answers_floor)
+    doubt = {"answers_doubt": least.answers_doubt, "answers_floor": least.answers_floor}
+    line = replace(line, **doubt)
     return replace(line, ratio=ratio, reason=reason, runs=runs, run_sd=sd), found.p
 
 

@@ -262,15 +262,16 @@ def _searched_otherwise(*sides: tuple[Run, Capacity]) -> str:
     return loads.differing(a, b, matched=_LEVELS) if a is not None and b is not None else ""
 
 
-def _gain(a: Run, b: Run, x: Capacity, y: Capacity, work: SameWork) -> str:
-    """Why a limit that is greater in the second may be so by other answers; empty: it may not."""
-    if not leads(y, x):
-        return ""
+def _gain(a: Run, b: Run, x: Capacity, y: Capacity, work: SameWork) -> tuple[str, float]:
+    """Why a greater limit of the second may be so by other answers, and up to which ratio; empty
+    and 1: it may not.
+    """
     steps, samples = (a.judged.steps, b.judged.steps), (a.samples, b.samples)
     found = capacity_alike.under_load(work, (x, y), steps, samples, SIDES)
     if why := found.doubt():
-        return why
-    return "" if leads(y, x, capacity_alike.floor(found, x, a.samples)) else found.made
+        return why, math.inf
+    floor = capacity_alike.floor(found, x, a.samples)
+    return (found.made, floor) if floor > 1 else ("", 1.0)
 
 
 _Subjects = tuple[str, str, str, SameWork]
@@ -412,7 +413,8 @@ def _behind(a: Point, b: Point) -> str:
     return ", ".join(said)
 
 
-def _limits(x: Capacity, y: Capacity, barrier: str, doubt: str) -> RecordLine:
+def _limits(x: Capacity, y: Capacity, barrier: str, made: tuple[str, float]) -> RecordLine:
+    doubt, floor = made
     moved, apart = above(y, x) or above(x, y), leads(y, x) or leads(x, y)
     unknown = [
         which for which, one in (("first", x), ("second", y)) if not (one.holds or one.fails)
@@ -422,7 +424,7 @@ def _limits(x: Capacity, y: Capacity, barrier: str, doubt: str) -> RecordLine:
     if unknown:
         overlap = f": of the {' and the '.join(unknown)} no limit is known"
     doubts = (("the first", x.doubt), ("the second", y.doubt))
-    gain = doubt if above(y, x) else ""
+    gain = doubt if above(y, x) and not leads(y, x, floor) else ""
     in_doubt = f"; {gain}" if gain else ""
     in_doubt += "".join(
         f"; {which}: {doubt[:1].lower()}{doubt[1:].rstrip('.')}" for which, doubt in doubts if doubt
@@ -443,7 +445,7 @@ def _limits(x: Capacity, y: Capacity, barrier: str, doubt: str) -> RecordLine:
         floor=1.0,
         reason=barrier or f"{interval(x)} and {interval(y)}{overlap}{in_doubt}",
         answers_doubt=doubt,
-        answers_floor=math.inf if doubt else 1.0,
+        answers_floor=floor,
     )
 
 
