@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("logs")
     for server in (1, 2):
         _core.generate_log(
-            str(folder / f"query{server}.log"), lines=150_000, server=server, indexes=20,
+            str(folder / f"query{server}.log"), lines=100_000, server=server, indexes=20,
             distinct=50_000, seed=1, start_s=1_215_000_000, per_s=20.0,
         )  # fmt: skip
     text = (folder / "query2.log").read_bytes()
