@@ -243,6 +243,7 @@ def test_at_a_rate_who_gives_up_one_dear_query_is_not_better_at_the_rest(
     assert c.ratio is not None
     assert c.ratio.value > 2
     assert c.verdict == ("not resolved" if given_up else "faster")
+    assert (SHARED in c.reason) is given_up
     assert found.verdict.best == (None if given_up else "b")
 
 

@@ -332,8 +332,8 @@ class Comparison:
     change the verdict or settle it, the most effective first. ``answers_doubt``: of sweeps, why
     whoever is in front may be so by other answers; else empty. ``not_read``: nobody read the
     replies of either. ``requests_alike``: of studies, the share of the requests that ask what both
-    answer alike, of the side with less; ``answers_floor``: the ratio that waiting behind the others
-    could make, infinite where any.
+    answer alike, of the side with less; ``answers_floor``: of studies, the ratio that the others
+    could make of the rest, which share the server with them, infinite where any.
     """
 
     a: str
@@ -784,8 +784,8 @@ class RecordLine:
     these both measured, in the block with the fewest. Of sweeps ``queries_used`` is how many either
     measured, in closed loops; of open ones these are 0 and None, and ``build_floor`` is 1. Of
     searches ``state`` is empty, and the rest is 1, 0 and None.
-    ``answers_doubt``: of sweeps, searches and jobs, why a gain of up to ``answers_floor`` may be
-    that of other answers; else empty.
+    ``answers_doubt``: why a gain of up to ``answers_floor`` may be that of other answers; else
+    empty.
     ``over``: of trials, what the ratio is over: "alike", the queries that both answer alike;
     "asked", all that both measured, where that is the lesser ratio; "counted", all requests, as no
     mix is known (``reason`` says why).

@@ -380,8 +380,8 @@ def _lines(
         if ratio is not None and ratio.value > 1 and not doubt:
             rest = mixed is not None and mixed is not mixes[0]
             driven_by = first[0].loads[a.treatment], second[0].loads[b.treatment]
-            most = alike.floor(work, (a, b), samples, driven_by, metric, ratio, rest=rest)
-            doubt = (work.shared if rest else work.made) if most > 1 else ""
+            most, how = alike.floor(work, (a, b), samples, driven_by, metric, ratio, rest=rest)
+            doubt = how if most > 1 else ""
         yield (
             RecordLine(
                 label=_label(a, b),

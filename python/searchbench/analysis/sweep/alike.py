@@ -46,31 +46,33 @@ def floor(
     ratio: Estimate,
     *,
     rest: bool = False,
-) -> float:
-    """The ratio that what is answered otherwise could make: where all requests count, and of the
-    ``rest`` alone.
+) -> tuple[float, str]:
+    """The ratio that what is answered otherwise could make, and how, a clause: where all requests
+    count, and of the ``rest`` alone.
 
     ``ratio``: above 1 where the second is better. The greatest of all blocks.
     """
     other = found.elsewhere
     if not other.size or ratio.value == 1:
-        return 1.0
+        return 1.0, ""
     a, b = points
     rival_at = points[int(ratio.value < 1)]
     at = int(ratio.value > 1)
     mine, theirs = ({s.block: s.trial for s in p.steps} for p in (a, b))
     both = mine.keys() & theirs.keys()
     trials = [(mine[k], theirs[k]) for k in sorted(both)] or [(a.steps[0].trial, b.steps[0].trial)]
-    found_in = []
+    found_in, alone = [], []
     for pair in trials:
         sides = [own.measured(trial) for own, trial in zip(samples, pair, strict=True)]
         winner, rival = sides[at], sides[1 - at]
         slowed = otherwise.by_the_queue(winner, rival, loads[1 - at], other, metric)
         made = slowed if rest else otherwise.floor(winner, rival, other, metric, slowed)
+        alone.append(1.0 if rest else otherwise.floor(winner, rival, other, metric))
         if metric == "answered" and rival_at.kind != "closed":
             made = max(made, otherwise.behind(rival, other))
         found_in.append(made)
-    return max(found_in)
+    themselves = not rest and max(alone) >= otherwise.least(ratio)
+    return max(found_in), found.made if themselves else found.shared
 
 
 def _sizes(trials: Sequence[str], samples: Samples) -> NDArray[np.int64]:

@@ -236,9 +236,9 @@ def _answering(d: _Draft, c: Comparison, evidence: Evidence) -> Comparison:
         both = evidence.samples, evidence.samples
         loads = evidence.loads[d.a.treatment], evidence.loads[d.b.treatment]
         rest = d.mixed is not None
-        floor = alike.floor(d.work, (d.a, d.b), both, loads, d.metric, c.ratio, rest=rest)
+        floor, how = alike.floor(d.work, (d.a, d.b), both, loads, d.metric, c.ratio, rest=rest)
         if otherwise.least(c.ratio) <= floor > 1:
-            doubt = d.work.shared if rest else d.work.made
+            doubt = how
     return replace(c, answers_doubt=doubt)
 
 
