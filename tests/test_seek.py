@@ -17,8 +17,9 @@ import pytest
 
 from queues import Serve, Server, drawn, fixed, random, shedding, varying
 from searchbench.analysis.capacity import posterior
-from searchbench.analysis.capacity.bracket import Bracket, bracket
+from searchbench.analysis.capacity.bracket import bracket
 from searchbench.analysis.capacity.changes import changes
+from searchbench.analysis.capacity.found import Bracket
 from searchbench.analysis.capacity.pace import TRIALS, Driven, Seen, following
 from searchbench.analysis.capacity.promise import judge
 from searchbench.analysis.words import per_s

@@ -381,7 +381,9 @@ def within_floors(c: Comparison, of_state: str, of_failed: str) -> list[str]:
             f"{which} that they answer otherwise share the queue with the rest, and waiting behind "
             "them could make the whole difference; one client alone would show it"
         )
-    if 1 < size <= c.build_floor:
+    if 1 < size <= c.start_floor:  # a start comes with a build, where there is one
+        against.append(builds.said_of_starts(c.start_floor))
+    elif 1 < size <= c.build_floor:
         against.append(builds.said(c.build_floor))
     return against
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity import alike as capacity_alike
-from searchbench.analysis.capacity.verdict import above, interval, leads, rough
+from searchbench.analysis.capacity.verdict import above, interval, leads, rough, unordered
 from searchbench.analysis.compare import lesser, loads
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.compare.same_work import SIDES, SameWork, same_work
@@ -415,7 +415,7 @@ def _limits(x: Capacity, y: Capacity, barrier: str, doubt: str) -> RecordLine:
     unknown = [
         which for which, one in (("first", x), ("second", y)) if not (one.holds or one.fails)
     ]
-    overlap = f": they do not overlap, {rough(x, y)}" if apart else ": the intervals overlap"
+    overlap = f": they do not overlap, {unordered(x, y)}" if apart else ": the intervals overlap"
     overlap = "" if moved else overlap
     if unknown:
         overlap = f": of the {' and the '.join(unknown)} no limit is known"
