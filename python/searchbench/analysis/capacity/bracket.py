@@ -40,6 +40,7 @@ APART = 0.05  # standard deviation of speeds; beyond it there may be two and non
 SUSPECT = 0.7  # and from which on an order of the trials is a drift
 ROUGH, HOW_OFTEN = "This answer is rough", "How often the server stalls"  # doubts
 LATE = "the load generator itself sent requests late"
+_HOUR_S = 3600.0
 MORE_CORES = "Give the load generator more processors"
 
 
@@ -245,10 +246,12 @@ def _no_usual_speed(used: Sequence[Driven], where: Posterior) -> str:
     )
 
 
-def rough(found: Bracket, effort: float, enough: float = SURE_EFFORT) -> Bracket:
+def rough(
+    found: Bracket, effort: float, enough: float = SURE_EFFORT, *, by_queue: bool = False
+) -> Bracket:
     """The same; of trials too short for it, it is not said to hold with 95 %.
 
-    ``enough``: the least effort of which it is.
+    ``enough``: the least effort of which it is. ``by_queue``: for the queue, and not for requests.
     """
     if effort >= enough or found.sentence.startswith(NOT_COMPARABLE):
         return found
@@ -256,11 +259,20 @@ def rough(found: Bracket, effort: float, enough: float = SURE_EFFORT) -> Bracket
         return found
     told = found.sentence.replace("(95 %, ", "(").replace(" (95 %)", "")
     if enough > SURE_EFFORT:
+        trials = f"than {LONGEST_S * effort:g} s"
+        why = f"requests that take so long need longer trials {trials}"
+        if by_queue:
+            why = f"to build up to so long a limit a queue needs longer trials {trials}"
         told += (
-            f" {ROUGH}: requests that take so long need longer trials than {LONGEST_S * effort:g} "
-            "s, and of simulated searches so short up to half missed the truth. Search with an "
-            f"effort of {enough:.2g} or more before you rely on it."
+            f" {ROUGH}: {why}, and of simulated searches so short up to half missed the truth. "
+            f"Search with an effort of {enough:.2g} or more before you rely on it"
         )
+        told += ", or promise a shorter time." if by_queue else "."
+        if by_queue and LONGEST_S * enough > _HOUR_S:
+            told += (
+                " Its trials would last hours: so short ones show what the system answers at all, "
+                "and hardly which rate keeps the promise."
+            )
     else:
         told += (
             f" {ROUGH} (effort {effort:g}): with trials so short, the interval held the truth in "

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from searchbench.analysis.capacity import answers, errors, too_low
+from searchbench.analysis.capacity import answers, errors, filling, too_low
 from searchbench.analysis.capacity.posterior import Posterior, posterior
 from searchbench.analysis.capacity.promise import Judged
 
@@ -29,7 +29,6 @@ LATE_ONES = 300  # that a full trial should have, where as many are late as may 
 CLUSTER = 150  # of more late requests at a time, trials are longer in proportion, up to twice
 AGAIN = 2  # full trials on each side: a server changes
 COVERED_S = 60.0  # of one below the limit: a merge or a neighbour may come once a minute
-LIMITS = 100  # how many times its limit a full trial should last
 SHORTEST_S, LONGEST_S = 1.0, 120.0
 SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
 FEWEST = 20  # requests of a trial, as they are expected
@@ -291,26 +290,43 @@ def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) ->
 
 
 def full_s(seen: Seen, rate_per_s: float) -> float:
-    """The least length of a full trial: enough requests, and long beside the limit.
+    """The least length of a full trial: enough requests, and so long that a queue up to the limit
+    has built up in it.
 
     Of a condition for a class so many that there are enough of that class.
     """
+    judged = [d.judged for d in seen.used]
     conditions = [k.condition for k in seen.driven[0].judged.kept]
-    limits = [c.limit_ns / 1e9 for c in conditions if c.limit_ns is not None]
-    # Errors are none or many; 4 / allowed requests without one say that the promise is kept.
-    requests = max(
-        (LATE_ONES if c.limit_ns is not None else 4) / c.allowed / _share(seen, i)
+    queue_s = max(
+        filling.built_up_s(c, rate_per_s, filling.varies(judged, i))
         for i, c in enumerate(conditions)
     )
-    return max(SHORTEST_S, requests / rate_per_s, LIMITS * max(limits, default=0.0))
+    # Errors are none or many; 4 / allowed requests without one say that the promise is kept.
+    return max(SHORTEST_S, _requests(seen) / rate_per_s, queue_s / SURE_EFFORT)
+
+
+def _requests(seen: Seen) -> float:
+    """How many a full trial should have."""
+    return max(
+        (LATE_ONES if c.limit_ns is not None else 4) / c.allowed / _share(seen, i)
+        for i, c in enumerate(k.condition for k in seen.driven[0].judged.kept)
+    )
+
+
+def by_queue(seen: Seen) -> bool:
+    """Whether a queue up to the limit is what full trials have to be long for."""
+    if not seen.used:
+        return False
+    rate = seen.by_rate.where.quantile(0.5)
+    return full_s(seen, rate) > max(SHORTEST_S, 1.01 * _requests(seen) / rate)
 
 
 def enough(seen: Seen) -> float:
     """The least effort whose trials are so long beside its limit that an interval is surely right.
 
-    Trials of slow requests would have to be longer than any are (``LONGEST_S`` times the effort):
-    they have too few requests, and a queue that begins empty has not built up in them. What breaks
-    the promise all the same, at every rate, does so surely.
+    Trials of slow requests, or for a generous limit, would have to be longer than any are
+    (``LONGEST_S`` times the effort): they have too few requests, and a queue that begins empty has
+    not built up in them. What breaks the promise all the same, at every rate, does so surely.
     """
     if not any(d.seems_kept for d in seen.used):
         return SURE_EFFORT

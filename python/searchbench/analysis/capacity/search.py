@@ -25,6 +25,7 @@ from searchbench.analysis.capacity.pace import (
     Driven,
     Next,
     Seen,
+    by_queue,
     enough,
     following,
     full_s,
@@ -225,7 +226,8 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
         seen = [seen_by(s.trials, s.judged, promise, judging.effort) for s in searches]
         least = max((enough(one) for one in seen), default=SURE_EFFORT)
         hull = _hull([bracket(one, judging.effort) for one in seen], seen)
-        hull = rough(hull, judging.effort, least)
+        queue = any(enough(one) == least and by_queue(one) for one in seen)
+        hull = rough(hull, judging.effort, least, by_queue=queue)
         breaks_first = first.breaks_first(seen, promises[promise])
         of_class = first.sentence(breaks_first) or first.broken_at_all(seen, promises[promise])
         found.append(
