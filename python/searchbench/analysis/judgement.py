@@ -786,7 +786,7 @@ class RecordLine:
     searches ``state`` is empty, and the rest is 1, 0 and None.
     ``answers_doubt``: why a gain of up to ``answers_floor`` may be that of other answers; else
     empty.
-    ``over``: of trials, what the ratio is over: "alike", the queries that both answer alike;
+    ``over``: of trials and steps, what the ratio is over: "alike", those that both answer alike;
     "asked", all that both measured, where that is the lesser ratio; "counted", all requests, as no
     mix is known (``reason`` says why).
     """

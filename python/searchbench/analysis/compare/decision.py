@@ -110,7 +110,9 @@ def sentences(
         why, _ = most_frequent([line.reason for line in own])
         answer.append(f"No speed could be compared between the two records: {why}.")
     told += said(answer, Rank.ANSWER)
-    told += said([_of_absent(found.absent), _only_in_first(found, lost)], Rank.DOUBT)
+    told += said(
+        [_of_absent(found.absent), _only_in_first(found, {**lost, **gone.not_known})], Rank.DOUBT
+    )
     told += said(gone.partly, Rank.DOUBT)
     told += said([_only_leads(own, found.unit)], Rank.DOUBT)
     told += said([_of_queries(own, require, found.unit)], Rank.MORE)
@@ -223,6 +225,8 @@ def _of_lost(lost: Mapping[str, str], unit: str) -> str:
     if not lost:
         return ""
     how = "answered well in the first and not in the second"
+    if unit != "trial" and any(why.endswith(" runs") for why in lost.values()):
+        how = "answered well in the first, and not in half of the second's runs or more"
     if unit == "trial":
         how = "with valid trials in the first and none in the second"
         if any(why.endswith(" runs") for why in lost.values()):
@@ -430,16 +434,21 @@ def reasons(lines: Sequence[RecordLine], metric: str) -> Iterator[str]:
 
 
 def around(
-    decision: Sequence[Said], sides: Sequence[Judgement], lines: Sequence[RecordLine], note: str
+    decision: Sequence[Said],
+    sides: Sequence[Judgement],
+    lines: Sequence[RecordLine],
+    note: str,
+    gone: bool,
 ) -> Iterator[Said]:
     """The decision on two sweeps or searches, after what is void and before what is not known.
 
-    What is void in a search that has an interval all the same comes after the decision.
+    What is void in a search that has an interval all the same comes after the decision. So does
+    what is void where something is lost or unknown (``gone``): of that the decision has the reason.
     """
     void: dict[bool, list[str]] = {True: [], False: []}
     for which, side in zip(("first", "second"), sides, strict=True):
         told = side.void.replace("Void:", f"Void, in the {which} record:", 1)
-        void[side.void_first].append(told)
+        void[side.void_first and not gone].append(told)
     yield from said(void[True], Rank.ANSWER)
     yield from decision
     yield from said(void[False], Rank.DOUBT)

@@ -135,8 +135,7 @@ def rates(a: Measured, b: Measured, loads: tuple[Load, Load]) -> tuple[float, fl
     most = 1 + max(int(client.max(initial=0)) for client in clients)
     asked = [np.bincount(client, minlength=most) for client in clients]
     spent = [
-        np.bincount(client, cost[m.query], most)
-        for client, m in zip(clients, (a, b), strict=True)
+        np.bincount(client, cost[m.query], most) for client, m in zip(clients, (a, b), strict=True)
     ]
     unit = sum(spent) / np.maximum(1, sum(asked))  # by client, the cost of one of its requests
     there = unit > 0
