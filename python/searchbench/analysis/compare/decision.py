@@ -1,4 +1,7 @@
-"""What is said of two records: the decision, what it rests on, a table for the terminal."""
+"""What is said of two records: the decision, what it rests on, a table for the terminal.
+
+Longer than most files, because sentences that stand side by side are written side by side.
+"""
 
 from __future__ import annotations
 
