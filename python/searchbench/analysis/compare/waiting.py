@@ -21,7 +21,7 @@ Flags = NDArray[np.bool_]
 def least(times: Floats, name: str, delay: float, *, sure: bool = False) -> float:
     """The least mean, maximum or quantile (``name``) of times that hold a mean ``delay``; all in s.
 
-    Of a quantile all of the delay is among the times just above it, but those that may stay above.
+    Of a quantile all of the delay is in the times at it and just below; those above may stay there.
     ``sure``: with the noise of a sample, 0.0 where it is too small for the quantile.
     """
     if not times.size:
