@@ -115,6 +115,7 @@ def test_the_same_of_two_records(
     assert told == ("not resolved" if cheaper else "faster")
     assert (SHARED in found.decision) is cheaper
     if measure == "trials":
+        assert list(found.not_known) == (["x 8"] if cheaper else [])
         assert found.regressed is (None if cheaper else False)
 
 
@@ -250,7 +251,7 @@ def test_at_a_rate_who_gives_up_one_dear_query_is_not_better_at_the_rest(
 # How little times could be
 
 
-def test_a_mean_delay_lowers_a_quantile_by_what_is_just_above_it() -> None:
+def test_a_mean_delay_lowers_a_quantile_by_the_times_just_below_it() -> None:
     times = np.arange(1.0, 101.0)
     assert waiting.least(times, "mean", 2.0) == pytest.approx(48.5)
     assert waiting.least(times, "p90", 0.0) == 90

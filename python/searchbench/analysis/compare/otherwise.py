@@ -38,8 +38,8 @@ def floor(
     winner: Measured, rival: Measured, other: Ints, metric: str, slowed: float = 1.0
 ) -> float:
     """The ratio that ``other`` could make; infinite: any. ``metric``: throughput, or a quantile,
-    mean or maximum of times at a rate. ``slowed``: by what
-    factor the rest would be slowed if the winner worked on ``other`` too (``by_the_queue``).
+    mean or maximum of times at a rate. ``slowed``: by what factor the rest would be slowed if the
+    winner worked on ``other`` too (``by_the_queue``).
     """
     if not other.size or not winner.query.size or not rival.query.size:
         return 1.0
@@ -69,9 +69,8 @@ def by_the_queue(winner: Measured, rival: Measured, load: Load, other: Ints, met
     have their share, and each may cost it that much too. Where clients ask in turns, one of
     ``other`` finds fewer of its kind before it than the rest do, and so seems less long than it is:
     by as many as it finds fewer, so that from one on nothing is known of it.
-    At a rate, what a request takes does not show in how long it lasts, because all wait. There,
-    only those waited for none of ``other`` that came and went while the server had answered none
-    since it last had nothing to do (``waiting``).
+    At a rate, what a request takes does not show in how long it lasts, because all wait. There it
+    counts who could have waited for ``other`` at all (``waiting.least_at_a_rate``).
     """
     closed, (kind, _, name) = load.kind == "closed", metric.partition("_")
     if not other.size or not (closed or kind in ("service", "response")):

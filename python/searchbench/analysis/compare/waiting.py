@@ -6,6 +6,8 @@ put where it lowers a quantile most; and a request is spared all that could have
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,13 +21,14 @@ Flags = NDArray[np.bool_]
 def least(times: Floats, name: str, delay: float, *, sure: bool = False) -> float:
     """The least mean, maximum or quantile (``name``) of times that hold a mean ``delay``; all in s.
 
-    Of a quantile all of the delay is among the times just above it, but those that may stay above.
+    Of a quantile all of the delay is in the times at it and just below; those above may stay there.
     ``sure``: with the noise of a sample, 0.0 where it is too small for the quantile.
     """
     if not times.size:
         return 0.0
     if name == "mean":
-        return max(0.0, float(times.mean()) - delay)
+        error = float(times.std()) / math.sqrt(times.size)
+        return max(0.0, float(times.mean()) - delay - (2 * error if sure else 0.0))
     ordered, q = np.sort(times), 1.0 if name == "max" else latency.quantile_of(name)
     at = latency.rank(times.size, q)
     if sure and q < 1:
