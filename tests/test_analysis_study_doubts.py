@@ -109,7 +109,7 @@ def test_requests_that_agree_wait_behind_those_that_do_not(tmp_path: Path) -> No
     assert c.ratio is not None
     assert c.ratio.value > 3
     assert c.verdict == "not resolved"
-    assert "waiting behind them could make the whole difference" in c.reason
+    assert "waiting behind them, or caches that they emptied, could make the whole" in c.reason
     assert found.verdict.best is None
 
 
@@ -136,9 +136,13 @@ def clients(n: int, factor: float, extra: float, seed: int = 1, *, turns: bool =
 @pytest.mark.parametrize("turns", [True, False])
 def test_what_a_queue_could_make_covers_what_it_makes(n: int, turns: bool) -> None:
     honest, cheat = (clients(n, 1.0, extra, turns=turns) for extra in (10.0, 0.25))
-    means = [float(m.response_ns[~np.isin(m.query, DEAR)].mean()) for m in (honest, cheat)]
+    took = [m.response_ns[~np.isin(m.query, DEAR)] for m in (honest, cheat)]
     other, load = np.array(DEAR), Load(kind="closed", clients=n)
-    assert by_the_queue(cheat, honest, load, other, "throughput") > means[0] / means[1] > 1.5
+    made = float(took[0].mean() / took[1].mean())
+    assert by_the_queue(cheat, honest, load, other, "throughput") > made > 1.5
+    for q, metric in ((0.5, "service_p50"), (0.99, "service_p99")):
+        made = float(np.quantile(took[0], q) / np.quantile(took[1], q))
+        assert by_the_queue(cheat, honest, load, other, metric) > made
 
 
 @pytest.mark.parametrize("n", [4, 32])
@@ -147,8 +151,6 @@ def test_others_that_take_no_longer_make_little_of_a_ratio(n: int) -> None:
     load = Load(kind="closed", clients=n)
     for metric in ("throughput", "service_p50", "service_p99"):
         assert by_the_queue(fast, slow, load, np.array(DEAR), metric) < 1.5
-    alone = Load(kind="closed", clients=1)
-    assert by_the_queue(clients(1, 1.0, 0.1), slow, alone, np.array(DEAR), "throughput") == 1.0
 
 
 def test_a_query_that_is_most_of_the_requests_keeps_its_leader_from_being_the_best(

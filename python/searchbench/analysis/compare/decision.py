@@ -1,4 +1,7 @@
-"""What is said of two records: the decision, what it rests on, a table for the terminal."""
+"""What is said of two records: the decision, what it rests on, a table for the terminal.
+
+Longer than most files, because sentences that stand side by side are written side by side.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,13 @@ from searchbench.analysis.compare.lost import Lost
 from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.compare.verdict import clip
-from searchbench.analysis.judgement import Estimate, Interval, Judgement, RecordLine
+from searchbench.analysis.judgement import (
+    ClassLine,
+    Estimate,
+    Interval,
+    Judgement,
+    RecordLine,
+)
 from searchbench.analysis.stats.intervals import ALPHA, LEVEL
 from searchbench.analysis.words import (
     digits,
@@ -50,8 +59,10 @@ def sentences(
     gone: Lost,
     dropped: Mapping[str, str],
     require: str,
+    of_classes: Sequence[str] = (),
 ) -> list[Said]:
     """The decision, by ``metric``; ``worse``: lines whose loss is beyond the threshold.
+    ``of_classes``: those of which a loss is (``classes_lost``).
 
     ``gone``: what the second lost, and of what nothing can be told; ``dropped``: by label, which
     answers it lost. ``require``: what agreeing means.
@@ -93,7 +104,9 @@ def sentences(
     elif any(line.ratio for line in own):
         beyond = f"resolved loss exceeds {100 * threshold:g} %{standing.few(own)}"
         which = "Of the others, no" if {**lost, **dropped, **gone.not_known} else "No"
-        answer.append(f"{which} {beyond}{_not_excluded(own, threshold)}{other}.")
+        but = f", but {_more(of_classes)}" if of_classes else ""
+        which = "Over all queries no" if but and which == "No" else which
+        answer.append(f"{which} {beyond}{_not_excluded(own, threshold)}{other}{but}.")
     elif own and not any(line.label not in gone.not_known for line in own):
         pass  # the reason is told already
     elif own:
@@ -113,6 +126,23 @@ def sentences(
     told += said([answered.sentence(found.agreed), unread.sentence(found.unread)], Rank.DOUBT)
     told += said([_named("Only in the second", found.only[1])], Rank.MORE)
     return told
+
+
+def classes_lost(found: Sequence[ClassLine], threshold: float) -> list[str]:
+    """The classes of which a loss beyond the threshold is resolved, by any metric."""
+    lost = (
+        one.name
+        for one in found
+        if one.line.verdict in ("slower", "differs")
+        and one.line.ratio
+        and one.line.ratio.value < 1 - threshold
+    )
+    return [*dict.fromkeys(lost)]
+
+
+def _more(names: Sequence[str]) -> str:
+    what = "the class" if len(names) == 1 else "the classes"
+    return f"{what} {listed(names) if len(names) <= _SHOWN else _all(names)} lost more than that"
 
 
 def _otherwise(line: RecordLine) -> bool:

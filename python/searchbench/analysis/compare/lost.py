@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from searchbench.analysis.compare import otherwise
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine, TrialResult
 from searchbench.analysis.stats.distributions import more_often
@@ -144,7 +145,7 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
             not_known.setdefault(label, case.unknown)
         if case.compared and a.valid and own and not any(line.ratio for line in own):
             not_known.setdefault(label, own[0].reason)
-        apart = next((line for line in own if case.apart and _apart(line)), None)
+        apart = next((line for line in own if case.apart and _apart(line, threshold)), None)
         if apart is not None:
             not_known.setdefault(label, apart.answers_doubt)
         seems = next((line for line in own if _seems_lost(line, threshold)), None)
@@ -168,9 +169,17 @@ def _seems_lost(line: RecordLine, threshold: float) -> bool:
     )  # fmt: skip
 
 
-def _apart(line: RecordLine) -> bool:
-    """Whether both answer nothing alike, and no loss is resolved all the same."""
-    return bool(line.verdict == "not resolved" and line.answers_doubt and not of_job(line.metric))
+def _apart(line: RecordLine, threshold: float) -> bool:
+    """Whether both answer nothing alike, and no loss is resolved all the same; or whether a loss of
+    more than the threshold may be hidden by what is gained from the queries answered otherwise.
+    """
+    if line.verdict != "not resolved" or not line.answers_doubt or of_job(line.metric):
+        return False
+    if otherwise.SHARED not in line.answers_doubt:
+        return True
+    if line.ratio is None or line.p_value is None or line.p_value >= ALPHA:
+        return False
+    return line.ratio.value / line.answers_floor < 1 - threshold
 
 
 def _words(metric: str) -> str:

@@ -3,7 +3,8 @@
 At a rate, and in a search for capacity, every request counts, so one that is answered with nothing
 at once is a gain. The ratio is held against the one that is left if the winner had taken as long on
 these requests as its rival; what the rival never answered would have been late. And the time that a
-server does not work on them is free for all others, which then wait less.
+server does not work on them is free for all others, which then wait less. So a ratio over the rest
+alone is held against what these could make of it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from searchbench.analysis.compare import waiting
 from searchbench.analysis.compare.standing import MOST
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.trial import latency
@@ -22,7 +24,7 @@ from searchbench.record.trial import Load
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 UNLOADED = 0.25  # quantile of a request's own times that has hardly any waiting in it
-BEHIND = 2  # requests that one in the queue delays, for each that finds it there
+SHARED = "share the server with the rest"  # in whatever says that these may have made a ratio
 
 
 def chosen(query: NDArray[np.uint32], other: Ints) -> NDArray[np.bool_]:
@@ -32,71 +34,71 @@ def chosen(query: NDArray[np.uint32], other: Ints) -> NDArray[np.bool_]:
     return table[query]
 
 
-def floor(winner: Measured, rival: Measured, other: Ints, metric: str) -> float:
-    """The ratio that ``other`` could make; infinite: any. ``metric``: throughput of a rate that one
-    does not keep up with, or a quantile, mean or maximum of times at a rate.
+def floor(
+    winner: Measured, rival: Measured, other: Ints, metric: str, slowed: float = 1.0
+) -> float:
+    """The ratio that ``other`` could make; infinite: any. ``metric``: throughput, or a quantile,
+    mean or maximum of times at a rate. ``slowed``: by what
+    factor the rest would be slowed if the winner worked on ``other`` too (``by_the_queue``).
     """
     if not other.size or not winner.query.size or not rival.query.size:
         return 1.0
     share = of_work(rival, other)
     kind, _, name = metric.partition("_")
     if kind not in ("service", "response"):
-        return 1 / (1 - share) if share < 1 else math.inf
-    if share > 1 - MOST:  # without them all others would have waited less, nobody knows how much
+        return slowed / (1 - share) if share < 1 else math.inf
+    # Without them all others would have waited less, nobody knows how much.
+    if share > 1 - MOST or math.isinf(slowed):
         return math.inf
     own = _times(winner, kind)
     at = chosen(winner.query, other)
-    as_long = own.copy()
+    as_long = own * slowed
     as_long[at] = _as_long(own[at], winner.query[at], rival, kind)
     before, after = _value(own, name), _value(as_long, name)
     return max(1.0, after / before) if before > 0 else math.inf
 
 
 def by_the_queue(winner: Measured, rival: Measured, load: Load, other: Ints, metric: str) -> float:
-    """The ratio over all requests but ``other`` that these could make, for the rest waits behind
-    them; infinite: any. ``load``: the rival's.
+    """The ratio over all requests but ``other`` that these could make, for the rest shares the
+    server with them; infinite: any. ``load``: the rival's.
 
-    A lone client waits for nobody. In a closed loop a request waits at most behind those of all
-    other clients, of which ``other`` have their share; each may cost it as much as it takes longer
-    than the rest at the rival, and than at the winner. Where clients ask in turns, one of ``other``
-    finds fewer of its kind before it than the rest do, and so seems less long than it is: by as
-    many as it finds fewer, so that from one on nothing is known of it.
-    A quantile can be made by as many requests as waited behind ``other``: as many as find one there
-    in the time that it takes longer (Little's law), and as many again that wait for these.
+    One of ``other`` makes those after it wait, and leaves them caches without what they need, or
+    garbage to collect. Of the latter nothing is seen from outside; it is taken to cost no more than
+    ``other`` themselves take longer than the rest, at the rival and than at the winner.
+    In a closed loop a request waits at most behind one of each other client; of these, ``other``
+    have their share, and each may cost it that much too. Where clients ask in turns, one of
+    ``other`` finds fewer of its kind before it than the rest do, and so seems less long than it is:
+    by as many as it finds fewer, so that from one on nothing is known of it.
+    At a rate, what a request takes does not show in how long it lasts, because all wait. There,
+    only those waited for none of ``other`` that came and went while the server had answered none
+    since it last had nothing to do (``waiting``).
     """
     closed, (kind, _, name) = load.kind == "closed", metric.partition("_")
-    clients = (load.clients or 1) if closed else 0
-    at = chosen(rival.query, other) if other.size else np.zeros(0, np.bool_)
-    if clients == 1 or not at.any():
+    if not other.size or not (closed or kind in ("service", "response")):
+        return 1.0
+    at = chosen(rival.query, other)
+    if not at.any():
         return 1.0
     if at.all():
         return math.inf
-    share = float(at.mean())
+    share, times = float(at.mean()), _times(rival, kind)[~at]
     longer = max(0.0, _longer(rival, other) - _longer(winner, other))
+    after = share / (1 - share) * longer  # by which one of the rest is slowed on average
     if closed:
+        clients = load.clients or 1
         fewer = _finds_fewer(rival, at, clients)
         if fewer >= 1:
             return math.inf
-        longer /= 1 - fewer
-        delay = clients * share * longer
-        rest = float(_times(rival, "response")[~at].mean()) + (load.think_s or 0.0)
-        made = rest / (rest - delay) if delay < rest else math.inf
-        if name in ("", "mean"):
-            return made
-        if made > 1 / MOST:
-            return math.inf
-    elif of_work(rival, other) > 1 - MOST:
+        delay = (after + (clients - 1) * share * longer) / (1 - fewer)
+        if name == "":
+            cycle = float(_times(rival, "response")[~at].mean()) + (load.think_s or 0.0)
+            return cycle / (cycle - delay) if delay < cycle else math.inf
+        least = waiting.least(times, name, delay)
+    elif rival.due_ns is None or of_work(rival, other) > 1 - MOST:
         return math.inf
-    behind = BEHIND * share * at.size * longer / rival.window_s
-    times = np.sort(_times(rival, kind)[~at])
-    if name == "mean":  # had none of them waited
-        least = _unwaited(rival.query[~at], _times(rival, kind)[~at])
-        return max(1.0, float(times.mean()) / least) if least > 0 else math.inf
-    q = 1.0 if name == "max" else latency.quantile_of(name)
-    if behind >= q:
-        return math.inf
-    now, then = (times[latency.rank(times.size, of)] for of in (q, q - behind))
-    return float(now / then) if then > 0 else math.inf
+    else:
+        least = waiting.least_at_a_rate(times, rival.due_ns, rival.response_ns, at, name, after)
+    return max(1.0, _value(times, name) / least) if least > 0 else math.inf
 
 
 def _finds_fewer(measured: Measured, at: NDArray[np.bool_], clients: int) -> float:
@@ -115,9 +117,13 @@ def _finds_fewer(measured: Measured, at: NDArray[np.bool_], clients: int) -> flo
 
 
 def _longer(measured: Measured, other: Ints) -> float:
-    """How much longer ``other`` take than the rest, in s; 0 where one of them was not asked."""
+    """How much longer ``other`` take than the rest, in s; those that were never answered well are
+    taken to have cost nothing.
+    """
     at, took = chosen(measured.query, other), _times(measured, "response")
-    return float(took[at].mean() - took[~at].mean()) if at.any() and not at.all() else 0.0
+    if at.all():
+        return 0.0
+    return float((took[at].mean() if at.any() else 0.0) - took[~at].mean())
 
 
 def of_work(measured: Measured, other: Ints) -> float:
@@ -136,6 +142,37 @@ def of_work(measured: Measured, other: Ints) -> float:
     n, of = int(np.count_nonzero(at)), at.size
     whole = n * each + (of - n) * rest
     return n * each / whole if whole > 0 else 0.0
+
+
+def behind(measured: Measured, other: Ints) -> float:
+    """The ratio that ``other`` could make of how much is answered at a rate that the rival, which
+    is ``measured``, does not keep up with; infinite: any.
+
+    In a queue that grows, nothing is answered at once, so how long the rest take by themselves is
+    not seen. But the server is never idle, so ``other`` have at most as large a share of its work
+    as of the window, as if it had one worker; with two standard errors.
+    """
+    at, took = chosen(measured.query, other), _times(measured, "response")
+    n = int(np.count_nonzero(at))
+    if n < 2 or at.all():
+        return math.inf if at.any() else 1.0
+    error = math.sqrt(float(took[at].var()) / n + float(took[~at].var()) / (at.size - n))
+    longer = max(0.0, float(took[at].mean() - took[~at].mean()) + 2 * error)
+    share = n * longer / measured.window_s
+    share += n / at.size * max(0.0, 1 - share)
+    return 1 / (1 - share) if share < 1 else math.inf
+
+
+def said(n: int, of: int, what: str = "queries") -> str:
+    """Why a ratio is not resolved that is not beyond ``by_the_queue``, a clause. ``n`` of what was
+    asked: answered otherwise; 0: only in other classes.
+    """
+    which = f"the {n} of {of} {what}" if n else f"{what} of other classes"
+    return (
+        f"{which} that they answer otherwise {SHARED}, and waiting behind them, or caches that "
+        "they emptied, could make the whole difference; make both answer these alike, or ask both "
+        "without them"
+    )
 
 
 def late(measured: Measured, other: Ints, limit_ns: float) -> float:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.analysis.agreement.agreement import Pair
-from searchbench.analysis.compare import asked, builds, failed, jobs, standing, state
+from searchbench.analysis.compare import asked, builds, failed, jobs, otherwise, standing, state
 from searchbench.analysis.compare.family import family
 from searchbench.analysis.compare.mix import MINGLED, Mix, adds_up, timed
 from searchbench.analysis.judgement import Comparison, Floor, TreatmentResult, TrialResult
@@ -375,13 +375,10 @@ def within_floors(c: Comparison, of_state: str, of_failed: str) -> list[str]:
             "bring that"
         )
     if 1 < size <= c.answers_floor:
-        n = c.queries_left_out
-        which = f"the {n} of {n + c.queries_used} queries" if n else "queries of other classes"
-        against.append(
-            f"{which} that they answer otherwise share the queue with the rest, and waiting behind "
-            "them could make the whole difference; one client alone would show it"
-        )
-    if 1 < size <= c.build_floor:
+        against.append(otherwise.said(c.queries_left_out, c.queries_left_out + c.queries_used))
+    if 1 < size <= c.start_floor:  # a start comes with a build, where there is one
+        against.append(builds.said_of_starts(c.start_floor))
+    elif 1 < size <= c.build_floor:
         against.append(builds.said(c.build_floor))
     return against
 

@@ -99,7 +99,10 @@ def compare_runs(
     dropped = answered.dropped(found.agreed) if trials else {}
     every = {**dropped, **gone.lost}
     require = a.record.plan.judging.agreement.require
-    told = decision.sentences(lines, worse, found, metric, threshold, gone, dropped, require)
+    told = decision.sentences(
+        lines, worse, found, metric, threshold, gone, dropped, require,
+        decision.classes_lost(by_class, threshold),
+    )  # fmt: skip
     told += classes.sentences(by_class, lines, metric)
     if of_each is not None:
         i, j = of_each.stand

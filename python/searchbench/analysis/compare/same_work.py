@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.agreement import agreement
 from searchbench.analysis.agreement.agreement import Answers, Pair
 from searchbench.analysis.agreement.answers import same_question
-from searchbench.analysis.compare import pairs, standing
+from searchbench.analysis.compare import otherwise, pairs, standing
 from searchbench.analysis.compare.standing import MOST
 from searchbench.analysis.compare.unread import Unread, of_sizes, unread
 
@@ -45,6 +45,7 @@ class SameWork:
     has no reply that could be read, while the other has. ``changed``: that one's replies under load
     have other sizes than alone, a clause. ``other``: the numbers of the requests that are answered
     otherwise, or well by one side only. ``unknown``: why none of this could be found, a clause.
+    ``beside``: of one class, the same in all others.
     """
 
     pair: Pair | None = None
@@ -54,6 +55,7 @@ class SameWork:
     changed: str = ""
     other: Ints = field(default_factory=_none)
     unknown: str = ""
+    beside: Ints = field(default_factory=_none)
 
     @property
     def not_read(self) -> bool:
@@ -89,7 +91,8 @@ class SameWork:
             )  # fmt: skip
             pair = Pair(counts, agreeing)
         sized = [one and one.only(members) for one in (self.alone, self.loaded)]
-        return replace(self, pair=pair, alone=sized[0], loaded=sized[1], other=other)
+        beside = np.union1d(self.beside, np.setdiff1d(self.other, members))
+        return replace(self, pair=pair, alone=sized[0], loaded=sized[1], other=other, beside=beside)
 
     def apart(self, names: Names = SIDES) -> str:
         """Why the two are not comparable, a clause; empty: they are, or nothing is known."""
@@ -142,6 +145,18 @@ class SameWork:
         return (
             f"the {self.other.size} of {self.known} requests {what} could make the whole difference"
         )
+
+    @property
+    def shared(self) -> str:
+        """The same of a ratio over the rest alone."""
+        if self.not_read:
+            return self.made
+        return otherwise.said(int(self.other.size), self.known, "requests")
+
+    @property
+    def elsewhere(self) -> Ints:
+        """All that a server was asked and that both do not answer alike, whatever its class."""
+        return np.union1d(self.other, self.beside)
 
 
 def same_work(a: Answers | None, b: Answers | None, agree: Callable[[], Pair | None]) -> SameWork:

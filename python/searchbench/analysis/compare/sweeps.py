@@ -18,7 +18,7 @@ from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity import alike as capacity_alike
-from searchbench.analysis.capacity.verdict import above, interval, leads, rough
+from searchbench.analysis.capacity.verdict import above, interval, leads, rough, unordered
 from searchbench.analysis.compare import lesser, loads
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.compare.same_work import SIDES, SameWork, same_work
@@ -339,9 +339,11 @@ def _lines(
         if metric == "answered" and a.kind != "closed":
             reasons.insert(0, _behind(a, b))
         doubt, most = work.doubt(), 1.0
-        if ratio is not None and ratio.value > 1 and not doubt and (not mixed or mixed is mixes[0]):
-            most = alike.floor(work, a, b, samples, metric, ratio)
-            doubt = work.made if most > 1 else ""
+        if ratio is not None and ratio.value > 1 and not doubt:
+            rest = mixed is not None and mixed is not mixes[0]
+            driven_by = first[0].loads[a.treatment], second[0].loads[b.treatment]
+            most, how = alike.floor(work, (a, b), samples, driven_by, metric, ratio, rest=rest)
+            doubt = how if most > 1 else ""
         yield (
             RecordLine(
                 label=label_of(a.steps[0], b.steps[0]),
@@ -380,7 +382,7 @@ def _limits(x: Capacity, y: Capacity, barrier: str, made: tuple[str, float]) -> 
     unknown = [
         which for which, one in (("first", x), ("second", y)) if not (one.holds or one.fails)
     ]
-    overlap = f": they do not overlap, {rough(x, y)}" if apart else ": the intervals overlap"
+    overlap = f": they do not overlap, {unordered(x, y)}" if apart else ": the intervals overlap"
     overlap = "" if moved else overlap
     if unknown:
         overlap = f": of the {' and the '.join(unknown)} no limit is known"

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from searchbench.analysis.agreement import agreement, answers, every_trial
-from searchbench.analysis.compare import jobs, loads, pairs, sweeps, whole
+from searchbench.analysis.compare import beside, jobs, loads, pairs, sweeps, whole
 from searchbench.analysis.compare.mix import timed
 from searchbench.analysis.compare.run import Key, Run, levels_of
 from searchbench.analysis.judgement import Agreement, Estimate, RecordLine, TreatmentResult
@@ -80,10 +80,12 @@ def match(before: Sequence[Run], after: Sequence[Run]) -> Treatments:
             for found, runs in zip(good, (before, after), strict=True)
         )
         pair = _agreement(good[0], good[1], key)
+        asked = pair if x.members is None else _agreement(good[0], good[1], key, of_class=False)
+        changed = beside.answered_otherwise(x, y, key, asked)
         if pair is not None:
             label_a, label_b = x.by_key[key].label, y.by_key[key].label
             agreed[label_a] = replace(pair.agreement, label_a=label_a, label_b=label_b)
-        for draft, of_all in _lines(x, y, key, pair):
+        for draft, of_all in _lines(x, y, key, pair, changed):
             drafts.append(draft)
             for run in (x, y):
                 told.setdefault(id(run), []).append((of_all or draft)[0])
@@ -91,7 +93,7 @@ def match(before: Sequence[Run], after: Sequence[Run]) -> Treatments:
                 whole_of[line_key(draft[0])] = of_all
         for runs, kept in zip(good, further, strict=True):
             for run in runs[1:]:
-                for draft, of_all in _lines(x, run, key, pair):
+                for draft, of_all in _lines(x, run, key, pair, changed):
                     name = line_key(draft[0])
                     told.setdefault(id(run), []).append((of_all or draft)[0])
                     kept.mixed.setdefault(name, []).append(draft[0])
@@ -129,8 +131,12 @@ def measured(runs: Sequence[Run], key: Key) -> list[Run]:
     return [run for run in runs if key in run.by_key and run.first_trial(key)]
 
 
-def _agreement(before: Sequence[Run], after: Sequence[Run], key: Key) -> agreement.Pair | None:
-    """How all valid trials of both sides answered when asked alone; None: other queries were."""
+def _agreement(
+    before: Sequence[Run], after: Sequence[Run], key: Key, *, of_class: bool = True
+) -> agreement.Pair | None:
+    """How all valid trials of both sides answered when asked alone; None: other queries were.
+    ``of_class``: only what the runs are of.
+    """
     if not before or not after:
         return None
     a, b = before[0], after[0]
@@ -147,7 +153,7 @@ def _agreement(before: Sequence[Run], after: Sequence[Run], key: Key) -> agreeme
         or [agreement.read_answers(runs[0].record, stands)]
         for runs, stands in ((before, x), (after, y))
     ]
-    if a.members is not None:
+    if of_class and a.members is not None:
         sides[0] = [every_trial.only(one, a.members) for one in sides[0]]
     rule, digest = a.record.plan.judging.agreement, x.corpus.digest
     agree = partial(
@@ -158,10 +164,10 @@ def _agreement(before: Sequence[Run], after: Sequence[Run], key: Key) -> agreeme
 
 
 def _lines(
-    a: Run, b: Run, key: Key, pair: agreement.Pair | None
+    a: Run, b: Run, key: Key, pair: agreement.Pair | None, changed: beside.Ints
 ) -> Iterator[tuple[sweeps.Draft, sweeps.Draft | None]]:
     """Each line over what both answer alike, and over everything that was asked, if that is other
-    or alone known.
+    or alone known. ``changed``: the queries that both do not answer alike.
     """
     judging = a.record.plan.judging, b.record.plan.judging
     of_class = a.members is not None
@@ -185,7 +191,9 @@ def _lines(
         reason = why
     other = pairs.metrics_for(b.load(key), a.metric)
     named = (m for m in pairs.metrics_for(a.load(key), a.metric) if m in other)
-    metrics = [m for m in named if not of_job(m) and (timed(m) or not of_class)]
+    metrics = [m for m in named if not of_job(m)]
+    if of_class:  # how many of a class are answered follows from how many of it are asked
+        metrics = [m for m in metrics if timed(m) and m != "throughput"]
     agreeing = None if reason or pair is None else pair.agreeing
     blank = whole.Over({})
     over = blank if agreeing is None else whole.over(a, b, key, metrics, agreeing)
@@ -210,9 +218,7 @@ def _lines(
         of_all = None
         if every.values and timed(metric):
             at = replace(line, queries_used=every.asked, queries_measured=every.queries)
-            if metric == "throughput" and of_class and (every.unknown or unknown):
-                pass  # what was counted is of all classes
-            elif metric == "throughput" and (why := every.unknown or unknown):
+            if metric == "throughput" and (why := every.unknown or unknown):
                 said = f"{why}; the ratio is of all requests, as counted"
                 values = whole.counted(a, b, key, every.blocks)
                 of_all = _ratio(replace(at, over="counted", reason=said),
@@ -224,7 +230,8 @@ def _lines(
                     f"queries are answered otherwise: {STANDS}"
                 )
                 of_all = _ratio(replace(at, over="asked", reason=said), every.values[metric])
-        yield draft, of_all
+        sides = (a, b), key, changed, pair
+        yield beside.held(draft, *sides), of_all and beside.held(of_all, *sides)
 
 
 def _of_all(

@@ -13,6 +13,7 @@ from searchbench.analysis.judgement import Estimate, Step
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.trial.measured import Samples
 from searchbench.analysis.trial.replies import SIZES
+from searchbench.record.trial import Load
 
 Of = tuple[Samples, Samples]
 
@@ -36,22 +37,42 @@ def in_steps(
     return under_load(found, x, y, changed)
 
 
-def floor(found: SameWork, a: Point, b: Point, samples: Of, metric: str, ratio: Estimate) -> float:
-    """The ratio that what is answered otherwise could make, where all requests count.
+def floor(
+    found: SameWork,
+    points: tuple[Point, Point],
+    samples: Of,
+    loads: tuple[Load, Load],
+    metric: str,
+    ratio: Estimate,
+    *,
+    rest: bool = False,
+) -> tuple[float, str]:
+    """The ratio that what is answered otherwise could make, and how, a clause: where all requests
+    count, and of the ``rest`` alone.
 
     ``ratio``: above 1 where the second is better. The greatest of all blocks.
     """
-    if not found.other.size or ratio.value == 1:
-        return 1.0
+    other = found.elsewhere
+    if not other.size or ratio.value == 1:
+        return 1.0, ""
+    a, b = points
+    rival_at = points[int(ratio.value < 1)]
     at = int(ratio.value > 1)
-    mine, other = ({s.block: s.trial for s in p.steps} for p in (a, b))
-    both = mine.keys() & other.keys()
-    trials = [(mine[k], other[k]) for k in sorted(both)] or [(a.steps[0].trial, b.steps[0].trial)]
-    found_in = []
+    mine, theirs = ({s.block: s.trial for s in p.steps} for p in (a, b))
+    both = mine.keys() & theirs.keys()
+    trials = [(mine[k], theirs[k]) for k in sorted(both)] or [(a.steps[0].trial, b.steps[0].trial)]
+    found_in, alone = [], []
     for pair in trials:
         sides = [own.measured(trial) for own, trial in zip(samples, pair, strict=True)]
-        found_in.append(otherwise.floor(sides[at], sides[1 - at], found.other, metric))
-    return max(found_in)
+        winner, rival = sides[at], sides[1 - at]
+        slowed = otherwise.by_the_queue(winner, rival, loads[1 - at], other, metric)
+        made = slowed if rest else otherwise.floor(winner, rival, other, metric, slowed)
+        alone.append(1.0 if rest else otherwise.floor(winner, rival, other, metric))
+        if metric == "answered" and rival_at.kind != "closed":
+            made = max(made, otherwise.behind(rival, other))
+        found_in.append(made)
+    themselves = not rest and max(alone) >= otherwise.least(ratio)
+    return max(found_in), found.made if themselves else found.shared
 
 
 def _sizes(trials: Sequence[str], samples: Samples) -> NDArray[np.int64]:
