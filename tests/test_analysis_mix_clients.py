@@ -229,6 +229,11 @@ def test_counted_rates_do_not_accuse_who_favours_clients(
     other = drive(clients, workers, to, lambda _: 0.004, log, rng)
     x, y = rates(one, other, (load, load))
     assert y / x == pytest.approx(1.0, abs=0.02)
+    costs = rng.lognormal(np.log(0.012), 0.7, 20_000)
+    one_, other_ = (drive(24, 2, dealt_to, lambda q: float(costs[q]), range(20_000), rng)
+                    for dealt_to in (None, [0] * 21 + [1] * 3))  # fmt: skip
+    x, y = rates(one_, other_, (Load(kind="closed", clients=24),) * 2)
+    assert y / x == pytest.approx(1.0, abs=0.1), "and where costs vary"
     few = rng.random(other.query.size) < 4 / 7
     kept = {name: getattr(other, name)[few] for name in (
         "query", "service_ns", "response_ns", "part", "client")}  # fmt: skip

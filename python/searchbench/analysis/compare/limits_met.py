@@ -106,8 +106,8 @@ def unknown(one: Of, lines: Sequence[RecordLine]) -> str:
         return ""
     if n < len(own):
         return (
-            f"in {n} of {len(own)} runs of the second no limit was found, nor a rate that the first "
-            "sustained; search again with more effort"
+            f"in {n} of {len(own)} runs of the second no limit was found, nor a rate that the "
+            "first sustained; search again with more effort"
         )
     return next((line.reason for line in lines if line.reason), "no limit was found")
 
@@ -123,6 +123,6 @@ def not_found(one: Of) -> Iterator[str]:
         n = sum(not fate.stands for fate in own)
         if 0 < n < len(own):
             yield (
-                f"{one.label}: {n} of {len(own)} searches of the {which} found no limit between two "
-                f"rates, so {plural(n, 'it counts', 'they count')} for nothing."
+                f"{one.label}: {n} of {len(own)} searches of the {which} found no limit between "
+                f"two rates, so {plural(n, 'it counts', 'they count')} for nothing."
             )

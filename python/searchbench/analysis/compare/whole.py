@@ -7,7 +7,6 @@ is what was counted, with each query at its usual cost.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -117,22 +116,24 @@ def rates(a: Measured, b: Measured, loads: tuple[Load, Load]) -> tuple[float, fl
     A query that favoured clients ask looks cheap. So it is weighed among those of the same client
     alone, as in ``Mix``; where who asked is not on record (``of_clients``), among all.
     """
+    clients = [
+        m.client if m.client is not None and of_clients(a, b) else np.zeros(m.query.size, np.uint16)
+        for m in (a, b)
+    ]
+    most = 1 + max(int(client.max(initial=0)) for client in clients)
+    logs = [np.log(m.response_ns / 1e9 + (load.think_s or 0.0))
+            for m, load in zip((a, b), loads, strict=True)]  # fmt: skip
+    levels = _levels((a.query, b.query), clients, logs, most)
     medians = [
-        _medians(m.query, m.response_ns / 1e9 + (load.think_s or 0.0))
-        for m, load in zip((a, b), loads, strict=True)
+        _medians(m.query, np.exp(log - level[client]))
+        for m, log, level, client in zip((a, b), logs, levels, clients, strict=True)
     ]
     n = max(one.size for one in medians)
     x, y = (np.pad(one, (0, n - one.size), constant_values=np.nan) for one in medians)
     both = ~np.isnan(x) & ~np.isnan(y)
     if not both.any():
         return 0.0, 0.0
-    slower = math.exp(float(np.log(y[both] / x[both]).mean()))  # the second at its usual
-    cost = np.where(np.isnan(x), y / slower, np.where(np.isnan(y), x, np.sqrt(x * y / slower)))
-    clients = [
-        m.client if m.client is not None and of_clients(a, b) else np.zeros(m.query.size, np.uint16)
-        for m in (a, b)
-    ]
-    most = 1 + max(int(client.max(initial=0)) for client in clients)
+    cost = np.where(np.isnan(x), y, np.where(np.isnan(y), x, np.sqrt(x * y)))
     asked = [np.bincount(client, minlength=most) for client in clients]
     spent = [
         np.bincount(client, cost[m.query], most) for client, m in zip(clients, (a, b), strict=True)
@@ -144,6 +145,29 @@ def rates(a: Measured, b: Measured, loads: tuple[Load, Load]) -> tuple[float, fl
         for own, m in zip(spent, (a, b), strict=True)
     ]
     return found[0], found[1]
+
+
+def _levels(
+    queries: Sequence[NDArray[np.uint32]],
+    clients: Sequence[NDArray[np.uint16]],
+    logs: Sequence[NDArray[np.float64]],
+    n: int,
+) -> list[NDArray[np.float64]]:
+    """By side and client (of ``n``), the mean log of its cycles over the queries that it asked on
+    both sides; of one that asked none on both, over all of its own.
+    """
+    cells = [c.astype(np.int64) << 32 | q for c, q in zip(clients, queries, strict=True)]
+    common = np.intersect1d(cells[0], cells[1])
+    found = []
+    for cell, client, log in zip(cells, clients, logs, strict=True):
+        every = np.bincount(client, log, n) / np.maximum(1, np.bincount(client, minlength=n))
+        each, at, counts = np.unique(cell, return_inverse=True, return_counts=True)
+        mean = (np.bincount(at, log, each.size) / counts)[np.isin(each, common)]
+        of = common >> 32
+        asked = np.bincount(of, minlength=n)
+        level = np.bincount(of, mean, n) / np.maximum(1, asked)
+        found.append(np.where(asked > 0, level, every))
+    return found
 
 
 def of_clients(a: Measured, b: Measured) -> bool:
