@@ -8,6 +8,7 @@ export PATH := $(CURDIR)/.tools/bin:$(HOME)/.cargo/bin:$(HOME)/.local/bin:$(PATH
 export CARGO_TARGET_DIR := $(CURDIR)/target
 PY := .venv/bin/python
 DEMO := records/first-look
+DEMO_LOGS := records/demo-logs
 
 .PHONY: help
 help: ## this list
@@ -20,6 +21,9 @@ tools:
 	@command -v uv >/dev/null || { echo "uv is not here: getting it into .tools"; python3 -m venv .tools; .tools/bin/pip -q install uv; }
 	@command -v cargo >/dev/null || { echo "the Rust toolchain is not here: getting it into .tools"; bash scripts/get-rust; }
 
+# Spark is an extra of half a gigabyte: `make test SPARK=1` gets it, and it stays until `make clean`.
+EXTRAS = $(if $(SPARK)$(wildcard .venv/lib/python3*/site-packages/pyspark),--extra spark)
+
 # The libraries of Rust are compiled while the packages of Python are got. On a terminal Cargo shows
 # how far it is; in a log its lines would be hundreds.
 .PHONY: build
@@ -29,10 +33,10 @@ build: tools ## build the measuring core and the environment (first time: some m
 	  echo "On two cores that takes 3 to 8 minutes; later builds take seconds."; \
 	  [ -t 2 ] && quiet= || quiet=--quiet; \
 	  cargo build --release $$quiet --lib -p searchbench-core -p searchbench-hosts & \
-	  uv sync --quiet --no-install-project; echo "1 of 3: the Python packages are here; Rust is compiling"; \
+	  uv sync --quiet --no-install-project $(EXTRAS); echo "1 of 3: the Python packages are here; Rust is compiling"; \
 	  wait $$!; echo "2 of 3: the Rust crates are compiled"; \
 	  echo "3 of 3: building the bindings"; }
-	@uv sync --quiet --compile-bytecode
+	@uv sync --quiet --compile-bytecode $(EXTRAS)
 	@[ -f .venv/.built ] || echo "done: .venv/bin/searchbench --help, or make demo"; touch .venv/.built
 	@$(PY) -m compileall -q python
 
@@ -46,6 +50,10 @@ wheel: build ## one wheel in dist/, which pip installs on machines without Rust
 demo: build ## the shipped study: a verdict and a report
 	@rm -rf $(DEMO)
 	@.venv/bin/searchbench run studies/first-look.toml --record $(DEMO)
+
+.PHONY: demo-logs
+demo-logs: build ## a day of generated query logs, read: findings and a page
+	@.venv/bin/searchbench logs demo $(DEMO_LOGS)
 
 LUCENE_JAR := java/lucene/target/lucene-host.jar
 LUCENE10_JAR := java/lucene/target10/lucene-host.jar

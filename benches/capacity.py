@@ -14,7 +14,8 @@ import numpy as np
 
 from benches.figure import Figure
 from benches.servers import HOST, drive, serving
-from searchbench.analysis.capacity.bracket import Bracket, bracket
+from searchbench.analysis.capacity.bracket import bracket
+from searchbench.analysis.capacity.found import Bracket
 from searchbench.analysis.capacity.pace import TRIALS, Driven, Seen, following, warmup_s
 from searchbench.analysis.capacity.promise import judge
 from searchbench.analysis.trial.measured import Trace

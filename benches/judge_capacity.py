@@ -25,7 +25,8 @@ from tests.queues import Floats, Serve, Server, drawn, fixed, heavy, mixed, rand
 
 from benches.figure import Figure
 from benches.table import Table
-from searchbench.analysis.capacity.bracket import Bracket, bracket
+from searchbench.analysis.capacity.bracket import bracket
+from searchbench.analysis.capacity.found import Bracket
 from searchbench.analysis.capacity.pace import TRIALS, Driven, Seen, following, warmup_s
 from searchbench.analysis.capacity.promise import judge
 from searchbench.workload.load_table import parse_promise

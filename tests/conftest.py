@@ -1,7 +1,8 @@
 """Nothing is skipped silently; and who runs where, when several workers share the suite.
 
 Skips are named at the end, and under CI they are failures. Only the kernel and the hardware
-excuse a skip under CI; such a reason begins with "kernel:" or "hardware:".
+excuse a skip under CI; such a reason begins with "kernel:" or "hardware:". So does an extra that
+`make` was not told to get (SPARK=1); such a reason begins with "extra:".
 
 Several workers (pytest-xdist, ``--dist loadfile``) share the suite file by file, so that what a
 file starts for all its tests is started once.
@@ -35,7 +36,7 @@ QUICK_START = (
     "-XX:-BytecodeVerificationRemote",
 )
 
-_EXCUSED = ("kernel:", "hardware:")
+_EXCUSED = ("kernel:", "hardware:", *(() if os.environ.get("SPARK") else ("extra:",)))
 
 
 def pytest_configure() -> None:

@@ -20,7 +20,8 @@ import pyarrow as pa
 from queues import Serve, Server
 from records import HOST, good_answer
 from searchbench import _core
-from searchbench.analysis.capacity.bracket import Bracket, bracket
+from searchbench.analysis.capacity.bracket import bracket
+from searchbench.analysis.capacity.found import Bracket
 from searchbench.analysis.capacity.pace import TRIALS, Driven, Seen, following, warmup_s
 from searchbench.analysis.capacity.promise import judge
 from searchbench.analysis.capacity.search import next_load

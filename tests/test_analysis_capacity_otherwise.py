@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from searchbench.analysis.judge import judge
 from searchbench.analysis.trial.measured import Samples
 from searchbench.analysis.words import per_s
 from searchbench.record import Record
+from searchbench.study import plan as plans
+from searchbench.terminal.answer import exit_code
 from searches import Lab
 from searches import search as alone
 from test_analysis_capacity import PROMISE, holding, one_queue
@@ -158,3 +160,49 @@ def test_a_search_without_a_capacity_rests_on_no_void_trial(tmp_path: Path) -> N
     changed = replace(found, steps=tuple(steps), capacity=(replace(one, trials=trials),))
     again = sustained(changed, lambda a, b: SameWork(), Samples(record))
     assert f"{PROMISE}: Not comparable: the answers changed" in again.verdict.decision
+
+
+@dataclass
+class Live(Lab):
+    """A server whose documents change after its ``k``-th trial: 20 of 200 replies are others then,
+    whatever the rate."""
+
+    k: int = 3
+
+    def _driven(self, template: plans.Treatment, block: int, n: int) -> bool:
+        self.lies_above = {template.subject: 0.0 if n > self.k else math.inf}
+        return super()._driven(template, block, n)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 6, 8, 10])
+def test_documents_that_change_within_a_search_are_not_the_rates_doing(
+    tmp_path: Path, k: int
+) -> None:
+    lies = {"a": math.inf}
+    servers = {"a": fixed(4, 0.002)}
+    lab = Live(tmp_path / "r", servers, (PROMISE,), effort=0.3, look_per_s=1500, changed=20,
+               lies_above=lies, k=k)  # fmt: skip
+    record = lab.run()
+    found = judge(record)
+    (one,) = found.capacity
+    if all(t.verdict != "left out" for t in one.trials):
+        pytest.fail("the search ended before its documents changed: choose an earlier trial")
+    assert (one.holds, one.fails, one.chance_inside) == (None, None, None)
+    assert "The answers changed with the time, and not with the rate: in one trial, at " in (
+        one.sentence
+    )
+    assert "(20 of 200 sampled replies are not what the same requests got" in one.sentence
+    assert "so no rate from there on keeps the promise" not in one.sentence
+    assert sum(t.verdict == "left out" for t in one.trials) <= 2, "one changed, and one to know why"
+    assert exit_code(record, found) == 3
+    assert "The search is not finished" not in one.sentence
+
+
+def test_a_rate_that_had_the_same_answers_is_driven_again_to_tell_rate_from_time(
+    tmp_path: Path,
+) -> None:
+    (one,) = judge(lying(tmp_path / "r", 3000)).capacity
+    rates = [t.rate_per_s for t in one.trials]
+    changed = next(i for i, t in enumerate(one.trials) if t.verdict == "left out")
+    assert rates[changed + 1] == max(r for r in rates[:changed] if r < 3000)
+    assert "with the time" not in one.sentence

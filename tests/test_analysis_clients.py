@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from searchbench.analysis.compare.state import State
-from searchbench.analysis.judgement import Step
+from searchbench.analysis.judgement import Estimate, Interval, Step
 from searchbench.analysis.stats import within
 from searchbench.analysis.sweep.clients import knee, sentences
 from searchbench.analysis.sweep.points import Point, points
@@ -121,3 +122,40 @@ def test_a_server_that_hangs_with_more_clients_is_not_said_to_sustain_more() -> 
     assert "may sustain more" not in said
     assert "nothing is known beyond 2 clients" in said
     assert "may sustain more" in " ".join(sentences("s", own[:-1]))
+
+
+def driven(sd: float, blocks: int, rng: np.random.Generator) -> list[Point]:
+    """2 clients bring 8 % more than 1, and 4 and 8 as much as 2; each drive has a level of its own,
+    by ``sd``, and windows show 0.5 %."""
+    steps = []
+    for block in range(blocks):
+        for clients, rate in {1: 1000.0, 2: 1080.0, 4: 1080.0, 8: 1080.0}.items():
+            value = rate * float(np.exp(sd * rng.standard_normal()))
+            span = Interval(value * 0.995, value * 1.005, 0.95, "batch means")
+            about: dict[str, Any] = {"trial": f"{block}-{clients}", "levels": {}, "block": block}
+            steps.append(
+                Step(system="s", subject="s", treatment=f"c{clients}", label=f"{clients}",
+                     kind="closed", status="valid", clients_asked=clients,
+                     answered=Estimate(value, "queries/s", 9999, span), **about)
+            )  # fmt: skip
+    steady = State("steady", 0, 1, 0.0, 0.0, 1.0, None)
+    return [replace(p, state=steady) for p in points(steps)["s"]]
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+@pytest.mark.parametrize("sd", [0.02, 0.05, 0.08])
+def test_drives_that_scatter_are_no_plateau(sd: float, blocks: int) -> None:
+    rng = np.random.default_rng(4)
+    said = [" ".join(sentences("s", driven(sd, blocks, rng))) for _ in range(400)]
+    assert sum("More than 1 client brings no more throughput" in text for text in said) <= 4
+    if (sd, blocks) == (0.05, 1):
+        assert any("each was driven once, and two drives of one load may differ" in t for t in said)
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_a_plateau_of_drives_that_hardly_scatter_is_called_one(blocks: int) -> None:
+    rng = np.random.default_rng(4)
+    said = [" ".join(sentences("s", driven(0.003, blocks, rng))) for _ in range(100)]
+    found = [re.search(r"More than (\d) clients? brings? no more", text) for text in said]
+    assert sum(one is not None and one[1] in "24" for one in found) >= 80
+    assert not any(one is not None and one[1] == "1" for one in found)

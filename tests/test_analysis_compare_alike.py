@@ -160,7 +160,7 @@ def test_a_sweep_wins_nothing_by_the_requests_that_it_fails(
     assert lines["response_p99"].failed[0] == 0.0
     assert lines["response_p99"].failed[1] == pytest.approx(0.5, abs=0.05)
     (why,) = found.lost.values()
-    assert why.endswith("% of its requests failed")
+    assert why.endswith("% of its requests failed, in 4 of 4 runs")
     assert found.beyond_threshold
     assert "Failed requests are in none of these figures" in found.decision
     turned = compare_records(after[0], before[0], 0.05, after[1:], before[1:])
@@ -177,7 +177,9 @@ def test_a_few_failed_requests_are_no_loss(tmp_path: Path, first: float, second:
     line = next(line for line in found.comparisons if line.ratio)
     assert line.failed[1] == pytest.approx(second, abs=0.02)
     rate = found.comparisons[0]
-    assert (rate.metric, rate.ratio is None) == ("throughput", second == 0.5)
+    assert (rate.metric, rate.over) == ("throughput", "counted" if second == 0.5 else "alike")
+    assert rate.ratio is not None
+    assert (rate.ratio.value < 0.6) is (second == 0.5), "what was counted is known all the same"
     assert ("more throughput than was counted: some requests" in rate.reason) is (second == 0.5)
 
 

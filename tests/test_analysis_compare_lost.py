@@ -256,6 +256,7 @@ def test_a_treatment_that_fails_in_most_runs_is_lost(tmp_path: Path, place: int)
     once = [later[place], *first[1:], broken[0]]
     found = compare_records(first[0], once[0], 0.05, (), once[1:])
     assert (found.lost, found.beyond_threshold) == ({}, False)
+    assert "the system failed in 2 of 6 trials of the second" in found.not_known["y"]
     assert "y: 1 of 3 runs of the second has no valid trial of it (failed in deploy" in (
         found.decision
     )
@@ -277,18 +278,44 @@ class Breaking(Study):
         return super()._write_trial(writer, planned, position, t, *rest)
 
 
-def test_trials_in_which_the_system_failed_are_said(tmp_path: Path) -> None:
-    def breaking(name: str, seed: int, bad: tuple[int, ...]) -> Record:
-        study = Breaking(blocks=4, seed=seed, control=None)
-        study.bad = bad
-        study.add("x", system="x", server=lognormal(0.004))
-        return open_record(study.write(tmp_path / name))
+def breaking(path: Path, seed: int, bad: tuple[int, ...], blocks: int = 4) -> Record:
+    study = Breaking(blocks=blocks, seed=seed, control=None)
+    study.bad = bad
+    study.add("x", system="x", server=lognormal(0.004))
+    return open_record(study.write(path))
 
-    whole, broken = breaking("a", 1, ()), breaking("b", 2, (1, 2))
+
+def test_trials_in_which_the_system_failed_are_said(tmp_path: Path) -> None:
+    whole, broken = breaking(tmp_path / "a", 1, ()), breaking(tmp_path / "b", 2, (1, 2))
     found = compare_records(whole, broken)
     assert "x: the system failed in 2 of 4 trials of the second" in found.decision
     assert line(found, "throughput").ratio is not None
+    # Half of four trials may be chance: it is no loss, and nothing that passes.
+    assert (found.lost, found.regressed) == ({}, None)
+    assert "the system failed in 2 of 4 trials" in found.not_known["x"]
+    assert compare(whole.path, broken.path, as_json=True) == 3
     assert "the system failed" not in compare_records(broken, whole).decision
+
+
+@pytest.mark.parametrize(
+    ("bad", "status"), [((0, 1, 2), 1), ((2,), 3), ((), 0)], ids=["most", "some", "none"]
+)
+def test_a_system_that_dies_in_most_trials_of_every_run_is_lost(
+    tmp_path: Path, bad: tuple[int, ...], status: int
+) -> None:
+    """Every run has valid trials, so no run is lost by itself; the trials are counted."""
+    n = 6 if status == 3 else 3
+    first = [breaking(tmp_path / f"a{i}", i, (), 5) for i in range(n)]
+    later = [breaking(tmp_path / f"b{i}", 20 + i, bad, 5) for i in range(n)]
+    found = compare_records(first[0], later[0], 0.05, first[1:], later[1:])
+    assert [*found.lost] == (["x"] if status == 1 else [])
+    assert [*found.not_known] == (["x"] if status == 3 else [])
+    deaths = f"the system failed in {n * len(bad)} of {5 * n} trials of the second"
+    assert (deaths in found.headline) is (status > 0)
+    paths = [[record.path for record in side] for side in (first, later)]
+    assert status == compare(
+        paths[0][0], paths[1][0], same=tuple(paths[0][1:]), same_b=tuple(paths[1][1:]), as_json=True
+    )
 
 
 # Jobs

@@ -62,6 +62,23 @@ def test_a_drift_is_seen_and_blocks_that_scatter_are_none(blocks: int) -> None:
     assert sum(one is not None for one in slight) <= 10, "1 % in a pass alters nothing"
 
 
+@pytest.mark.parametrize("by_block", [0.03, 0.05, 0.1])
+@pytest.mark.parametrize("blocks", [2, 3, 4, 5])
+def test_starts_that_scatter_are_no_drift(blocks: int, by_block: float) -> None:
+    """A system that each block starts anew, at a speed that is drawn then and stays."""
+    rng = np.random.default_rng(9)
+    each = [swept(rng, blocks, by_block=by_block) for _ in range(400)]
+    assert sum(drift.of(*one, anew=True) is not None for one in each) <= 26, "5 %, and chance"
+    if (blocks, by_block) == (2, 0.05):
+        assert sum(drift.of(*one) is not None for one in each) > 100, "of one that ran on"
+
+
+def test_a_drift_of_systems_that_are_started_anew_is_seen_in_several_blocks() -> None:
+    rng = np.random.default_rng(2)
+    each = [drift.of(*swept(rng, 5, a_step=0.03), anew=True) for _ in range(100)]
+    assert sum(one is not None and one.ratio < 1 for one in each) >= 90
+
+
 def test_nothing_is_known_of_a_drift_where_each_load_was_driven_once() -> None:
     own, order = swept(np.random.default_rng(1), 1, a_step=0.1)
     assert drift.of(own, order) is None

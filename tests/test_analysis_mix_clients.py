@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +18,13 @@ import pytest
 import records
 from records import Study
 from searchbench.analysis.compare.mix import Mix
+from searchbench.analysis.compare.records import compare_records
+from searchbench.analysis.compare.whole import rates
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.stats import within
 from searchbench.analysis.trial.measured import Measured
-from searchbench.record import open_record
+from searchbench.record import Record, open_record
 from searchbench.record.trial import Load
 
 START, END = 1.0, 6.0
@@ -211,3 +215,55 @@ def test_clients_that_asked_nothing_of_the_mix_make_no_gain(clients: int, known:
     assert x is not None
     assert y is not None
     assert y / x == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("dealt", [UNEVEN, MILD])
+def test_counted_rates_do_not_accuse_who_favours_clients(
+    dealt: tuple[int, int, list[int]],
+) -> None:
+    """Of who asked what it is known that both answer as much, and what a hang costs."""
+    clients, workers, to = dealt
+    rng, load = np.random.default_rng(4), Load(kind="closed", clients=clients)
+    log = rng.permutation(1000).tolist()
+    one = drive(clients, workers, None, lambda _: 0.004, log, rng)
+    other = drive(clients, workers, to, lambda _: 0.004, log, rng)
+    x, y = rates(one, other, (load, load))
+    assert y / x == pytest.approx(1.0, abs=0.02)
+    few = rng.random(other.query.size) < 4 / 7
+    kept = {name: getattr(other, name)[few] for name in (
+        "query", "service_ns", "response_ns", "part", "client")}  # fmt: skip
+    x, y = rates(one, replace(other, **kept), (load, load))
+    assert y / x == pytest.approx(4 / 7, rel=0.05)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_where_clients_are_not_known_counted_rates_accuse_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    """1,000/s either way; the second answers one of its eight clients four times as often as the
+    others do together with their worker. What is lost by the tail stays lost.
+    """
+    own = records._closed
+
+    def of_parts(t: records.Treatment, *rest: Any) -> Any:
+        due, service, query, client = own(t, *rest)
+        two = 0 if known else 8 * (np.arange(due.size) % 2)  # each client has two connections
+        return due, service, query % 25 + 25 * client, client + two
+
+    monkeypatch.setattr(records, "_closed", of_parts)
+
+    def write(name: str, server: records.Server, seed: int) -> Record:
+        study = Study(blocks=3, control=None, queries=200, seed=seed, trial_noise=0.003,
+                      block_noise=0.005)  # fmt: skip
+        study.add("x", system="x", server=server, clients=8, seconds=11.0)
+        return open_record(study.write(tmp_path / name))
+
+    first = [write(f"a{i}", Favours(8, 0.008, 0.008), 10 + i) for i in range(3)]
+    later = [write(f"b{i}", Favours(8, 0.002, 0.014), 20 + i) for i in range(3)]
+    found = compare_records(first[0], later[0], 0.05, first[1:], later[1:])
+    by = {line.metric: line for line in found.comparisons}
+    assert by["throughput"].verdict == "not resolved"
+    assert ("which client asked" in by["throughput"].reason) is not known
+    assert (by["service_p99"].verdict, found.beyond_threshold) == ("slower", True)
+    if not known:
+        assert "by throughput" in found.not_known["x"]

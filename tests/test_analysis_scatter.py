@@ -63,19 +63,21 @@ def step(
 
 def sweep(
     seed: int, noise: float, *, faster: float = 0.0, loads: tuple[int, ...] = FIVE, blocks: int = 1,
-    systems: int = 2, curved: float = 0.0,
+    systems: int = 2, curved: float = 0.0, starts: float | None = None,
 ) -> tuple[Comparison, ...]:  # fmt: skip
-    """Every drive has a level of its own, by ``noise``; the last system is faster."""
+    """Every drive has a level of its own, by ``noise``; the last system is faster. ``starts``: each
+    block starts every system anew, at a level of that scatter; None: they ran already."""
     rng = np.random.default_rng([seed, 41])
     found: dict[str, list[at.Point]] = {}
     by_id = {}
     for system in range(systems):
         own = []
+        begun = np.zeros(blocks) if starts is None else starts * rng.standard_normal(blocks)
         for n in loads:
-            name = f"s{system}-{n}"
+            who, name = f"s{system}", f"s{system}-{n}"
             level = math.log1p(faster) * (1 + curved * math.log2(n)) if system == systems - 1 else 0
             steps = [
-                step(name, f"s{system}", b, n, level + noise * rng.standard_normal(), rng)
+                step(name, who, b, n, level + begun[b] + noise * rng.standard_normal(), rng)
                 for b in range(blocks)
             ]
             trials = tuple(
@@ -87,7 +89,9 @@ def sweep(
             own.append(at.points(steps, tuple(by_id.values()))[f"s{system}"][0])
         found[f"s{system}"] = own
     loads_of = {name: Load(kind="closed", clients=1) for name in by_id}
-    evidence = Evidence(by_id, loads_of, cast("Any", Windows()), lambda a, b: SameWork(), {})
+    started = frozenset(by_id) if starts is not None else frozenset[str]()
+    windows = cast("Any", Windows())
+    evidence = Evidence(by_id, loads_of, windows, lambda a, b: SameWork(), {}, started)
     return comparisons(found, evidence)
 
 
@@ -118,6 +122,31 @@ def test_a_difference_of_30_percent_is_told_where_drives_scatter_by_1(
     assert told(noise=0.01, faster=0.3, loads=loads, curved=curved) >= 0.9
 
 
+@pytest.mark.parametrize("starts", [0.02, 0.03, 0.05])
+@pytest.mark.parametrize(("loads", "systems"), [((1, 2, 4), 2), (FIVE, 2), (FIVE, 4)])
+def test_equal_systems_that_were_started_once_are_not_told_apart(
+    starts: float, loads: tuple[int, ...], systems: int
+) -> None:
+    how: dict[str, Any] = {"noise": 0.002, "loads": loads, "systems": systems}
+    assert told(100, starts=starts, **how) <= 0.1, "5 %, and chance"
+    if starts == 0.05 and systems == 2:
+        assert told(40, starts=None, **how) <= 0.05, "nothing scatters"
+
+
+def test_starts_that_scatter_are_covered_by_blocks() -> None:
+    assert told(100, noise=0.002, loads=(1, 2, 4), blocks=5, starts=0.05) <= 0.08
+    assert told(noise=0.002, loads=(1, 2, 4), blocks=5, starts=0.01, faster=0.05) >= 0.8
+
+
+def test_a_difference_of_40_percent_is_told_of_single_starts() -> None:
+    assert told(noise=0.005, loads=(1, 2, 4), starts=0.03, faster=0.4) >= 0.9
+    for c in sweep(1, 0.002, loads=(1, 2, 4), starts=0.0, faster=0.1):
+        assert c.verdict == "not resolved"
+        assert "each was started once, and below 15 % a difference may be that of two starts" in (
+            c.reason
+        )
+
+
 def test_steps_of_five_blocks_are_told_apart_as_before() -> None:
     assert told(noise=0.01, faster=0.05, loads=(4,), blocks=5) >= 0.8
     assert told(noise=0.05, loads=(4,), blocks=5) <= 0.05
@@ -141,3 +170,26 @@ def test_a_record_says_what_its_two_drives_show_and_how_to_know_more(tmp_path: P
     assert said in found.decision
     assert "In the two drives alone, new is 2" in found.decision
     assert "Drive each several times (`replicates = 5`), or more loads." in found.decision
+
+
+def of_single_starts(path: Path, seed: int, faster: float = 0.0) -> tuple[bool, str | None, str]:
+    """Two systems in a sweep of one block, each started once at a speed that scatters by 5 %."""
+    rng = np.random.default_rng([seed, 3])
+    run = Study(blocks=1, control=None, seed=seed, trial_noise=0.002, block_noise=0.0,
+                judging={"measure": "sweep"})  # fmt: skip
+    for name in ("old", "new"):
+        speed = float(np.exp(0.05 * rng.standard_normal())) * (1 + faster * (name == "new"))
+        for n in (1, 2, 4):
+            run.add(f"{name}{n}", system=name, server=lognormal(0.002 / speed, 0.1), clients=n,
+                    seconds=4, levels={"system": name, "load.clients": n})  # fmt: skip
+    found = judge(open_record(run.write(path))).verdict
+    return found.resolved, found.best, found.decision
+
+
+def test_records_of_single_starts_name_no_best_of_equal_systems(tmp_path: Path) -> None:
+    told_of = [of_single_starts(tmp_path / str(seed), seed) for seed in range(8)]
+    assert sum(resolved for resolved, _, _ in told_of) <= 1
+    assert sum(best is not None for _, best, _ in told_of) <= 1
+    assert "Each system was started once, so no difference below 1" in told_of[0][2]
+    resolved, _, decision = of_single_starts(tmp_path / "other", 1, faster=0.6)
+    assert resolved, decision

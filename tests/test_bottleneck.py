@@ -114,6 +114,23 @@ def test_one_thread_holds_back_a_server_with_several_cores() -> None:
     assert found(alone).part == "processor", "with one core there is no other thread to wait for"
 
 
+@pytest.mark.parametrize(
+    ("key", "count"), [("write_iops", "writes"), ("write_per_s", "written_bytes")]
+)
+def test_whether_a_limit_that_late_writes_exceed_held_back_is_unknown(key: str, count: str) -> None:
+    lever = Lever(name=f"storages.slow.{key}", asked="80", device="loop3")
+
+    def seen(per_s: int, busy_s: float = 0.0) -> tuple[str, str]:
+        device = disk("loop3", busy_s=busy_s, **{count: float(per_s * SECONDS)})
+        one = structs.replace(reading(device, read_bytes=0.0), place=[lever])
+        span = bottleneck.of_span(one, one.server, [device], SECONDS, own=True)
+        return found(one).part, span.part
+
+    assert seen(79) == ("disk", "disk")
+    assert seen(300) == ("unknown", "unknown"), "those that are synced may have waited for it"
+    assert seen(300, 0.95 * SECONDS) == ("unknown", "disk"), "a job is held back by a busy device"
+
+
 def test_a_limit_of_a_storage_that_is_used_up_is_the_disk_though_its_device_shows_no_wait() -> None:
     def limited(key: str, most: int, **counts: float) -> Seen:
         seen = disk("loop3", **counts)

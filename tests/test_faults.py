@@ -270,7 +270,7 @@ def test_the_fault_is_on_the_page_in_the_json_and_on_the_terminal(
     assert found.label == "idle=false"
     said = " ".join(disturbed(judged))
     assert "the server was killed and was started again after" in said
-    assert "acknowledged before it, none is gone" in said
+    assert "acknowledged in the drive, none is gone" in said
     (plain,) = to_json(judged)["roles"]["faults"]
     assert plain["figures"]["normal_s"]["value"] == found.figures["normal_s"].value
     (event,) = [e for e in over[trial.treatment].events if e.name == "server killed"]

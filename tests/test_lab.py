@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from searchbench.engines.null import Null
 from searchbench.errors import LabError, RecordError, StudyError
 from searchbench.lab.conduct import studies
 from searchbench.lab.conduct.watch import Silence
+from searchbench.lab.probe import kernel
 from searchbench.lab.system import deploy
 from searchbench.lab.system.deploy import Deployment
 from searchbench.measure.run import run as measure
@@ -424,3 +426,23 @@ def test_servers_die_with_us_even_if_we_are_killed(tmp_path: Path) -> None:
 def test_a_port_that_was_free_is_free() -> None:
     with socket.create_server(("127.0.0.1", deploy.free_port())):
         pass
+
+
+def test_a_trial_whose_probe_ended_early_has_failed_and_the_rest_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, broken = kernel.sample, [True]
+
+    def once() -> dict[str, Any]:
+        if broken and threading.current_thread().name == "probe":
+            broken.clear()
+            raise RuntimeError("dictionary changed size during iteration")
+        return whole()
+
+    monkeypatch.setattr(kernel, "sample", once)
+    path = study(tmp_path, "[systems.tantivy]\n[systems.sqlite]\n", SHORT)
+    trials = measure(path, tmp_path / "record").trials
+    first = next(trial for trial in trials if trial.status != "ok")
+    assert (first.stage, first.status) == ("probe", "failed")
+    assert "what the machine did is unknown: RuntimeError: dictionary changed" in first.reason
+    assert [t.status for t in trials if t is not first] == ["ok"] * (len(trials) - 1)

@@ -123,6 +123,41 @@ def test_pages_that_evade_the_cap_are_noticed(
     found.leave()
 
 
+SHARES = (
+    """
+import sys, mmap
+shared = mmap.mmap(-1, int(sys.argv[2]))
+shared.write(b"x" * len(shared))
+"""
+    + READS
+)
+
+
+def test_memory_that_processes_share_does_not_hide_pages_that_evade_the_cap(
+    home: Path, made: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs("memory")
+    found = confines(Place(name="small", memory_bytes=200 * MEGABYTE), home, made)
+    nothing = cold.Evicted(1, 0, 0)
+    monkeypatch.setattr(Storages, "evict", lambda self: nothing)  # the index is in memory already
+    found.settle()
+    process = subprocess.Popen(
+        [sys.executable, "-c", SHARES, str(found._storages.data / "index"), str(60 * MEGABYTE)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        preexec_fn=in_child(found.cpus, found.joins),
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "read\n"
+    try:
+        found.loaded({"": [process.pid]})
+        with pytest.raises(LabError, match="not charged to its control group, so the cap does not"):
+            found.driven()
+        assert lever(found, "memory").figures["cached_bytes"] < 20 * MEGABYTE
+    finally:
+        ended(process)
+    found.leave()
+
+
 def test_a_cap_that_the_kernel_does_not_take_is_noticed(
     home: Path, made: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +205,33 @@ def test_a_share_of_cpu_is_what_a_busy_loop_gets(home: Path, made: Ledger) -> No
     seen = lever(found, "cpu_share")
     assert 0.05 < seen.figures["used_share"] < 0.33
     assert seen.figures["throttled"] > 10
+    found.leave()
+
+
+@pytest.mark.parametrize("share", [0.03, 0.007])
+def test_a_small_share_of_one_core_is_kept_too(share: float, home: Path, made: Ledger) -> None:
+    needs("cpu_share")
+    found = confines(Place(name="slow", cpu_share=share), home, made)
+    found.settle()
+    seen = lever(found, "cpu_share")
+    assert float(seen.read_back) == pytest.approx(share, abs=0.001)
+    assert 0 < seen.figures["measured_share"] < 1.1 * share + 0.01
+    found.leave()
+
+
+@pytest.mark.timed
+def test_what_one_thread_gets_of_a_share_of_several_cores_is_seen(home: Path, made: Ledger) -> None:
+    needs("cpu_share")
+    if len(CORES) < 2:
+        pytest.skip("hardware: one core")
+    found = confines(Place(name="slow", cpu_share=0.5, cores=2), home, made)
+    found.settle()
+    seen = lever(found, "cpu_share")
+    assert seen.figures["measured_share"] < 0.56
+    # Where others want the core too, no loop has what it may have.
+    if seen.figures["measured_share"] > 0.48:
+        assert seen.figures["alone_share"] > seen.figures["measured_share"]
+    assert "and one loop alone" in seen.effect
     found.leave()
 
 

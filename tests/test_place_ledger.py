@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from placing import child, groups, home, loops_below, made, needs
+from searchbench.lab.conduct.studies import folder as private
 from searchbench.lab.place import ledger, mounts, things
 from searchbench.lab.place.ledger import Ledger, clean
 
@@ -245,6 +247,25 @@ def test_what_has_not_our_name_is_not_removed(home: Path) -> None:
     assert "it does not have our name" in things.Group(("/sys/fs/cgroup/memory/theirs",)).undo()
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("2026-11-23.jsonl", '{"query": "sugar"}\n{"query": "tea"}\n'),
+        ("999999999-1-0.jsonl", '[{"made": 1}]\n'),
+        ("999999999-1.jsonl", '{"boot": "b"}\n'),
+        ("queries.jsonl", '{"boot": "b"}\n'),
+        ("2026-11-22.jsonl", ""),
+    ],
+)
+def test_a_file_beside_the_ledgers_that_is_none_is_left_alone(
+    name: str, text: str, home: Path
+) -> None:
+    (home / "ledgers").mkdir()
+    (home / "ledgers" / name).write_text(text)
+    assert clean() == ledger.Cleaned()
+    assert (home / "ledgers" / name).read_text() == text
+
+
 def test_what_another_version_has_made_is_left_with_its_ledger(home: Path) -> None:
     def left(*rows: str) -> tuple[str, ...]:
         (home / "ledgers").mkdir(exist_ok=True)
@@ -259,3 +280,60 @@ def test_what_another_version_has_made_is_left_with_its_ledger(home: Path) -> No
     assert "names a Moon, which this version of searchbench does not know; run" in said
     assert left('{"boot": "b"}', later, '{"undone": 3}', "") == ()
     assert left('{"boot": "b"}', later[:30]) == (), "killed while it wrote"
+
+
+NOT_OURS = ("searchbench-work-2023", "searchbench-work-999999999-notes", "searchbench-work-notes")
+
+
+def test_only_the_private_folder_of_a_process_that_has_ended_is_removed(home: Path) -> None:
+    work = home / "work"
+    work.mkdir()
+    for name in NOT_OURS:
+        (work / name).mkdir()
+        (work / name / "theirs").write_text("precious")
+    dead = work / "searchbench-work-999999999-abcd_123"
+    # As of a process of another container: its id is not seen here, and it has its folder locked.
+    elsewhere = work / "searchbench-work-999999998-abcd_123"
+    for path in (dead, elsewhere):
+        path.mkdir()
+    lock = os.open(elsewhere, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    kept = [*(work / name for name in NOT_OURS), elsewhere]
+    try:
+        with private(work) as ours:
+            assert sorted(work.iterdir()) == sorted([*kept, ours])
+            with private(work):
+                assert ours.exists()
+    finally:
+        os.close(lock)
+    assert sorted(work.iterdir()) == sorted(kept)
+    with private(work):
+        assert not elsewhere.exists()
+
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from searchbench.lab.conduct.studies import folder
+
+with folder(Path(sys.argv[1])) as ours:
+    print(ours, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_the_folder_of_a_process_whose_id_is_not_seen_from_here_stays(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = child(HOLDS, str(home / "work"), folder=home)
+    assert process.stdout is not None
+    held = Path(process.stdout.readline().decode().strip())
+    monkeypatch.setattr(psutil, "pid_exists", lambda pid: False)
+    try:
+        with private(home / "work"):
+            assert held.is_dir()
+    finally:
+        process.kill()
+        process.communicate(timeout=20)
+    with private(home / "work"):
+        assert not held.exists()

@@ -11,7 +11,7 @@ import pytest
 
 from placing import home, made, needs
 from searchbench.errors import LabError
-from searchbench.lab.place import disk, mounts, slow, things, throttle, zfs
+from searchbench.lab.place import cold, disk, mounts, slow, things, throttle, zfs
 from searchbench.lab.place.group import Group
 from searchbench.lab.place.ledger import Ledger
 from searchbench.lab.place.places import Confines
@@ -140,6 +140,26 @@ def test_files_that_are_not_compressed_are_noticed(home: Path, made: Ledger) -> 
     assert "they hardly compress" in seen.effect
 
 
+def test_holes_are_not_taken_for_compression(home: Path, made: Ledger) -> None:
+    needs("btrfs")
+    found = stored(home, made, kind="btrfs", compression="zstd")
+    found.data.mkdir()
+    path = found.data / "sparse"
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, len(TEXT))
+        file.write(TEXT)
+        file.truncate(8 * len(TEXT))
+    seen = lever(found.levers(), "compression")
+    assert "are not compressed" in seen.problem
+    assert "more are holes" in seen.problem
+    path.write_bytes(os.urandom(1 << 20))
+    os.truncate(path, 16 << 20)
+    seen = lever(found.levers(), "compression")
+    assert seen.problem == "", "what cannot be compressed is not accused for its holes"
+    assert "they hardly compress" in seen.effect
+    assert seen.figures["bytes"] == 1 << 20
+
+
 def test_a_mount_without_compression_is_noticed(
     home: Path, made: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +189,23 @@ def test_zfs_has_its_properties_and_compresses(home: Path, made: Ledger) -> None
     levers = found.levers()
     assert lever(levers, "record_size").problem == "zfs has '4096'"
     assert lever(levers, "compression").problem == "zfs has 'off'"
+
+
+def test_a_cold_zfs_is_read_from_its_file_and_not_from_memory(home: Path, made: Ledger) -> None:
+    needs("zfs")
+    found = stored(home, made, kind="zfs", compression="gzip-1")
+    size = 24 << 20
+    write(found, os.urandom(size))
+    image = next(home.glob("**/disk.img"))
+    place = Place(name="here", cold="trial", storages={"data": found.made("disk").asked})
+    confines = Confines(place, Cores(), found, made)
+    confines.settle()
+    assert "they hardly compress" in lever(confines.levers, "compression").effect, "it was sampled"
+    assert cold.resident(image) * cold.PAGE_BYTES < 0.4 * size
+    before = cold.resident(image)
+    assert len((found.data / "file-0").read_bytes()) == size
+    assert (cold.resident(image) - before) * cold.PAGE_BYTES > 0.6 * size, "its ARC had none of it"
+    assert confines.leave() == []
 
 
 def test_zfs_that_does_not_compress_is_noticed(home: Path, made: Ledger) -> None:
@@ -275,6 +312,12 @@ def test_a_rate_that_is_not_kept_is_noticed(
     ((one,), group) = limited(found, made)
     assert one.problem.endswith("past the page cache: more than its limit")
     group.remove()
+
+
+def test_a_file_that_cannot_be_so_large_is_told_with_its_key(home: Path, made: Ledger) -> None:
+    needs("ext4")
+    with pytest.raises(LabError, match=r"storage disk: a file of `size` = 9000000TB .*smaller"):
+        stored(home, made, size_bytes=9 * 10**18)
 
 
 def test_a_storage_that_is_full_is_named(home: Path, made: Ledger) -> None:

@@ -89,6 +89,8 @@ def test_a_study_in_a_place_has_every_lever_on_record(home: Path) -> None:
     assert trial.captured is not None, "captured after the drive, so that the drive was cold"
     cold = next(v for v in trial.place if v.name == "places.small.cold")
     assert cold.figures["pages"] > cold.figures["after"] == 0
+    assert cold.figures["pages"] >= cold.figures["started"] > 0, "what it reads to start"
+    assert cold.effect.endswith(f"; once it had started: {cold.figures['started']:,.0f}")
     (section,) = (s for s in document(record, judge(record)).sections if s.title == "Places")
     rows = next(block for block in section.blocks if isinstance(block, Table)).rows
     told = {row[1].text: [cell.text for cell in row[2:]] for row in rows}
@@ -124,6 +126,60 @@ def test_storages_and_memory_are_factors_like_any_other(home: Path) -> None:
     limits = {v.figures["limit_bytes"] for t in record.trials for v in t.place
               if v.name == "places.disk.memory"}  # fmt: skip
     assert len(limits) == 2
+
+
+def test_the_pages_of_a_copy_that_roles_write_to_are_held_to_the_cap(home: Path) -> None:
+    needs("memory")
+    rest = """
+    [systems.tantivy]
+    [places.small]
+    memory = "300MB"
+    [roles.writer]
+    does = "write"
+    documents_per_s = 20
+    """
+    record = measure(study(home, rest), home / "record", work=home / "work")
+    (trial,) = record.trials
+    assert trial.reason == ""
+    memory = next(v for v in trial.place if v.name == "places.small.memory")
+    assert memory.figures["resident_bytes"] > 0, "what was driven is the copy, and not the original"
+    assert memory.figures["cached_bytes"] > 0.9 * memory.figures["resident_bytes"]
+
+
+def test_places_that_share_an_index_have_storages_of_their_own_names(home: Path) -> None:
+    needs("ext4", "rates")
+    rest = """
+    [systems.sqlite]
+    [factors]
+    "systems.sqlite.place" = ["fast", "slow", "slower"]
+    [places.fast]
+    storage = "fast"
+    [places.slow]
+    storage = "slow"
+    [places.slower]
+    storage = "slower"
+    [storages.fast]
+    filesystem = "ext4"
+    size = "100MB"
+    [storages.slow]
+    filesystem = "ext4"
+    size = "100MB"
+    read_iops = 2000
+    [storages.slower]
+    filesystem = "ext4"
+    size = "100MB"
+    read_iops = 500
+    """
+    record = measure(study(home, rest), home / "record", work=home / "work")
+    assert [t.reason for t in record.trials] == [""] * 3
+    built = [t for t in record.trials if t.ingest is not None and t.ingest.reused is None]
+    assert len(built) == 1, "limits change no file"
+    for trial in record.trials:
+        name = trial.levels["systems.sqlite.place"]
+        wanted = [f"storages.{name}.filesystem"]
+        wanted += [] if name == "fast" else [f"storages.{name}.read_iops"]
+        assert [v.name for v in trial.place] == wanted
+        assert all(v.device == "" or v.figures["reads"] >= 0 for v in trial.place)
 
 
 def test_a_cap_that_is_too_small_is_the_reason_and_the_rest_goes_on(home: Path) -> None:
@@ -184,6 +240,23 @@ def test_a_storage_that_is_full_in_mid_ingest_is_the_reason_and_the_rest_goes_on
     assert trials[engine].reason.startswith("the storage disk ")
     assert "make it larger" in trials[engine].reason
     assert mounts.below(home) == []
+
+
+def test_a_disk_that_is_full_below_the_storages_is_the_reason(home: Path) -> None:
+    needs("ram")
+    work = home / "below"
+    work.mkdir()
+    rest = "[systems.tantivy]\n"
+    path = study(home, rest, documents=30_000)
+    size = path.with_name("documents.jsonl").stat().st_size + (1 << 20)  # for the batches alone
+    assert mounts.mount("below", work, "tmpfs", f"size={size}") == ""
+    try:
+        (trial,) = measure(path, home / "record", work=work).trials
+    finally:
+        assert mounts.unmount(work) == ""
+    assert (trial.status, trial.stage) == ("failed", "ingest")
+    assert trial.reason.startswith(f"the disk of {work} is full, on which indexes are made: ")
+    assert "free some room, or name another folder with --work" in trial.reason
 
 
 def test_a_lever_that_does_not_take_fails_its_trial(
@@ -366,6 +439,14 @@ def test_cores_that_are_not_there_are_named_before_the_first_minute(home: Path) 
     path = study(home, "[systems.sqlite]\n[places.p]\ncores = [4096]\n")
     with pytest.raises(
         Exception, match="place p: `cores` has core 4096, but this machine lets us use"
+    ):
+        app(["run", str(path), "--record", str(home / "record")])
+
+
+def test_a_cap_that_this_machine_cannot_reach_is_named_before_the_first_minute(home: Path) -> None:
+    path = study(home, '[systems.sqlite]\n[places.p]\nmemory = "900TB"\n')
+    with pytest.raises(
+        Exception, match=r"place p: `memory` is 900TB, and this machine has .* make it smaller"
     ):
         app(["run", str(path), "--record", str(home / "record")])
 

@@ -18,12 +18,15 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 import report_examples as examples
+import test_logs_pages_again as of_logs
 import test_report_paper as report_paper
 from records import Study, good_answer, lognormal
+from replaying import generated, written
 from searchbench.analysis.compare.records import compare_records
 from searchbench.record import Record, open_record
 from searchbench.report import write_comparison
 from searchbench.report.document.assemble import document
+from searchbench.report.document.logs_again import of_against
 from searchbench.report.page import page as page_of
 
 SECTIONS = [
@@ -45,7 +48,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The addresses of pages: usual, of twelve treatments, hostile, and of each other measure.
 
     "capacity" is of three configurations with two promises, "systems" of three that differ by name;
-    in both one side or more is open.
+    in both one side or more is open. "cut" and "against" are of a log.
     """
     folder = tmp_path_factory.mktemp("pages")
     made = {}
@@ -73,6 +76,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     a, b, *same, b_again, b_once_more = two_versions(folder)
     found = compare_records(a, b, 0.05, same, [b_again, b_once_more])
     made["records"] = write_comparison(found, a, b, folder / "records.html").as_uri()
+    made["cut"] = (folder / "cut.html").as_uri()
+    log, out = generated(folder), folder / "cut.jsonl"
+    written(log, out, "--cut", "900", "--page", str(folder / "cut.html"))
+    beside = of_against(of_logs.many(12, 3), of_logs.searches_in(log), folder / "shop")
+    (folder / "against.html").write_text(page_of(beside), "utf-8")
+    made["against"] = (folder / "against.html").as_uri()
     return made
 
 
@@ -156,7 +165,9 @@ def colours(browser: webdriver.Chrome) -> tuple[str, str]:
     return found[0], found[1]
 
 
-@pytest.mark.parametrize("page", ["plain", "twelve", "hostile", "capacity", "records"])
+@pytest.mark.parametrize(
+    "page", ["plain", "twelve", "hostile", "capacity", "records", "cut", "against"]
+)
 def test_the_page_is_silent_and_asks_the_network_for_nothing(
     browser: webdriver.Chrome, pages: dict[str, str], page: str
 ) -> None:
@@ -194,7 +205,8 @@ def test_hostile_text_is_shown_and_does_nothing(
 
 
 @pytest.mark.parametrize(
-    "page", ["plain", "twelve", "hostile", "sweep", "capacity", "systems", "records"]
+    "page",
+    ["plain", "twelve", "hostile", "sweep", "capacity", "systems", "records", "cut", "against"],
 )
 @pytest.mark.parametrize("width", [360, 390, 768, 1280])
 def test_the_page_is_never_wider_than_the_screen(
@@ -244,7 +256,9 @@ FIRST_COLUMN = """const wrong = [];
     return wrong;"""
 
 
-@pytest.mark.parametrize("page", ["plain", "twelve", "sweep", "capacity", "records"])
+@pytest.mark.parametrize(
+    "page", ["plain", "twelve", "sweep", "capacity", "records", "cut", "against"]
+)
 def test_the_first_column_of_a_wide_table_stays_in_view_on_a_phone_with_an_edge(
     browser: webdriver.Chrome, pages: dict[str, str], page: str
 ) -> None:

@@ -15,11 +15,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from queues import Serve, Server, drawn, fixed, random, shedding, varying
+from queues import Serve, Server, drawn, fixed, heavy, random, shedding, varying
 from searchbench.analysis.capacity import posterior
-from searchbench.analysis.capacity.bracket import Bracket, bracket
+from searchbench.analysis.capacity.bracket import bracket, rough
 from searchbench.analysis.capacity.changes import changes
-from searchbench.analysis.capacity.pace import TRIALS, Driven, Seen, following
+from searchbench.analysis.capacity.found import Bracket
+from searchbench.analysis.capacity.pace import TRIALS, Driven, Seen, by_queue, enough, following
 from searchbench.analysis.capacity.promise import judge
 from searchbench.analysis.words import per_s
 from searchbench.workload.load_table import parse_promise
@@ -248,5 +249,36 @@ def test_effort_makes_trials_longer() -> None:
 
 
 def test_a_full_trial_is_long_beside_its_limit() -> None:
-    found = search(fixed(4, 0.0005), "p99 < 200ms", 8000, arrivals="constant")
-    assert all(d.seconds >= 20 for d in found.driven if d.full)
+    found = search(random(4, 0.0005), "p99 < 50ms", 8000)
+    assert all(d.seconds >= 200 * 0.05 for d in found.driven if d.full)
+    shorter = search(random(4, 0.0005), "p99 < 10ms", 8000)
+    assert min(d.seconds for d in shorter.driven if d.full) < 10
+
+
+# One worker (lognormal services of 9.5 ms, sigma 1.5; exponential ones of 9 ms) of which 1 % take
+# 4 s or more at 98.4 and at 109.9 a second, by long runs: a queue that needs minutes to fill.
+@pytest.mark.parametrize(
+    ("server", "truth"), [(heavy(1, 0.0095, 1.5), 98.4), (random(1, 0.009), 109.9)]
+)
+def test_a_limit_that_a_queue_takes_long_to_reach_is_rough(server: Serve, truth: float) -> None:
+    for seed in (1, 2, 7):
+        start = truth * float(np.exp(np.random.default_rng(seed).uniform(np.log(0.4), np.log(1.6))))
+        found = search(server, "p99 < 4s", start, seed=seed)
+        least = enough(Seen(found.driven))
+        assert least > 2
+        told = rough(found.bracket, 1.0, least, by_queue=by_queue(Seen(found.driven)))
+        assert told.chance_inside is None
+        if found.bracket.holds is not None:
+            assert "to build up to so long a limit a queue needs longer trials than 120 s" in (
+                told.sentence
+            )
+
+
+@pytest.mark.parametrize("promise", ["p99 < 10ms", "p99 < 200ms", "p99 < 4s"])
+def test_fast_servers_are_sure_with_generous_limits_too(promise: str) -> None:
+    """M/D/4 of 2 ms: 1,740, 1,988 and 1,999 a second."""
+    truth = {"p99 < 10ms": 1740, "p99 < 200ms": 1988, "p99 < 4s": 1999}[promise]
+    for seed in range(3):
+        found = search(fixed(4, 0.002), promise, 1500 + 300 * seed, seed=seed, effort=0.3)
+        assert enough(Seen(found.driven)) == 0.3
+        assert (found.bracket.holds or 0) <= truth <= (found.bracket.fails or math.inf)

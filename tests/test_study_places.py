@@ -106,7 +106,11 @@ def factors(line: str) -> str:
         (PLACED.replace("memory", "cores = 0\nmemory"), "13:9: `cores` = 0 leaves nothing"),
         (PLACED.replace("memory", "cores = [1, 1]\nmemory"), "13:9: `cores` names a core twice"),
         (PLACED.replace("memory", "cpu_share = 1.5\nmemory"), "13:13: `cpu_share` must be a number "
-         "above 0 and at most 1"),
+         "from 0.001 to 1"),
+        (PLACED.replace('memory = "256MB"', 'memory = ["1GB", "2GB"]'), "of at least 1MB, not "
+         '["1GB", "2GB"] (to vary it, say "places.small.memory" = ["1GB", "2GB"] in [factors])'),
+        (PLACED.replace('"ext4"', '["ext4", "xfs"]'), 'not ["ext4", "xfs"] (to vary it, say '
+         '"storages.slow.filesystem" = ["ext4", "xfs"] in [factors])'),
         ('[places]\nmemory = "1GB"\n', '13:10: `places.memory` must be a table, not "1GB"'),
         ('[places."a=b"]\n', "12:9: a name has no control characters"),
         (factors('"places.small.memory" = ["1GB", "2GB"]'), "13:1: `memory` is set here and varied "

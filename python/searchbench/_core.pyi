@@ -37,6 +37,10 @@ SAMPLE_DTYPE: list[tuple[str, str]]
 # The formats of query logs that are read, and what a column of a log can be.
 LOG_FORMATS: tuple[str, ...]
 LOG_ROLES: tuple[str, ...]
+# Files are cut into blocks of so many bytes; an entry counts as back in time if it is so much
+# earlier than the one above.
+LOG_BLOCK_BYTES: int
+LOG_BACK_NS: int
 
 @final
 class Log:
@@ -53,10 +57,14 @@ class Log:
     # that is a duration in an access log counts; 0: microseconds, and noted. ``parameters``: of a
     # path, that hold words. ``columns``: (name, role, unit or ""). ``line``: a format string, for
     # the format "line". ``threads``: 0 is one a core. ``keep_tail``: a last line without an end is
-    # not read. ``on_tick(bytes)`` is called about ten times a second; what it raises ends the
-    # reading. For each source a dict: path, server, format, refused (why it was not read, or ""),
-    # bytes, skipped_bytes, lines, entries, unread, examples [(line, why, beginning)], notes {what:
-    # how often}, longest_line, back (entries more than a minute before the one above).
+    # not read. ``parts``: for each source None, or (the length that the file had, number of its
+    # first block, number of the block after the last): only these are read. Blocks count from the
+    # bytes passed over; a file whose lines join is read whole. ``on_tick(bytes)`` is called about
+    # ten times a second; what it raises ends the reading. For each source a dict: path, server,
+    # format, refused (why it was not read, or ""), bytes, skipped_bytes, lines, entries, unread,
+    # examples [(line, why, beginning)], notes {what: how often}, longest_line, back (entries more
+    # than a minute before the one above); with ``parts`` also span_ns (the first time and the last
+    # one, None where there is none).
     # ValueError with a sentence where no source is a log, or one breaks off: nothing is counted.
     def read(
         self,
@@ -69,6 +77,7 @@ class Log:
         line: str = "",
         threads: int = 0,
         keep_tail: bool = False,
+        parts: Sequence[tuple[int, int, int] | None] = (),
         on_tick: Callable[[int], object] | None = None,
     ) -> list[dict[str, Any]]: ...
     # By table, by column: bytes of u64, or (bytes, bytes of u64: where each value ends). The log is
@@ -99,6 +108,13 @@ def log_entries(
     line: str = "",
     on_tick: Callable[[int], object] | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]: ...
+def look_at_log(
+    path: str, *, named: str = "", keep_tail: bool = False
+) -> tuple[str, str, int | None, bool]:
+    """What a file is before it is read: its format ("": none; ``named``: as the user says), why it
+    cannot be read, how many of its bytes there are to read (None: packed, or no plain file), and
+    whether its lines must come in order."""
+
 def generate_log(
     path: str,
     *,

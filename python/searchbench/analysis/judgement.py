@@ -325,14 +325,15 @@ class Comparison:
     ``state``: what is known of both while they were measured: "steady", "unknown", "not steady"
     (either), "other caches", "other first asks", "cold and warm"; ``state_floor``: the ratio that
     this could make by itself, infinite where it could make any. ``build_floor``: the same of an
-    index that was built once; 1 where builds are in the interval. ``blocks_needed``: how many would
-    resolve a difference as large as it looks, least and most (None: above a thousand), where the
-    interval stands in the way. ``would_change``: what would change the verdict or settle it, the
-    most effective first. ``answers_doubt``: of sweeps, why whoever is in front may be so by other
-    answers; else empty. ``not_read``: nobody read the replies of either. ``requests_alike``: of
-    studies, the share of the requests that ask what both answer alike, of the side with less;
-    ``answers_floor``: of studies, the ratio that the others could make of the rest, which share the
-    server with them, infinite where any.
+    index that was built once; 1 where builds are in the interval. ``start_floor``: the same of a
+    system of a sweep that was started once; 1 where starts are in the interval.
+    ``blocks_needed``: how many would resolve a difference as large as it looks, least and most
+    (None: above a thousand), where the interval stands in the way. ``would_change``: what would
+    change the verdict or settle it, the most effective first. ``answers_doubt``: of sweeps, why
+    whoever is in front may be so by other answers; else empty. ``not_read``: nobody read the
+    replies of either. ``requests_alike``: of studies, the share of the requests that ask what both
+    answer alike, of the side with less; ``answers_floor``: of studies, the ratio that the others
+    could make of the rest, which share the server with them, infinite where any.
     """
 
     a: str
@@ -350,6 +351,7 @@ class Comparison:
     state: KnownState = ""
     state_floor: float = 1.0
     build_floor: float = 1.0
+    start_floor: float = 1.0
     blocks_needed: tuple[int, int | None] | None = None
     would_change: tuple[str, ...] = ()
     empty: int = 0
@@ -683,7 +685,8 @@ class Capacity:
     take long) the interval is a rough one.
     ``speeds``: the standard deviation of the logarithm of its speed from trial to trial, if that
     was seen to differ; else 0. ``first``: of a promise with conditions for classes, which of them
-    breaks first, the likeliest first; empty where nothing broke.
+    breaks first, the likeliest first; empty where nothing broke. ``broken_up_to``: the greatest
+    rate that broke the promise because so little came, though higher rates keep it; None: no such.
     """
 
     subject: str
@@ -701,6 +704,7 @@ class Capacity:
     enough: float = 0.3
     speeds: float = 0.0
     first: tuple[BreaksFirst, ...] = ()
+    broken_up_to: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -782,7 +786,7 @@ class RecordLine:
     searches ``state`` is empty, and the rest is 1, 0 and None.
     ``answers_doubt``: why a gain of up to ``answers_floor`` may be that of other answers; else
     empty.
-    ``over``: of trials, what the ratio is over: "alike", the queries that both answer alike;
+    ``over``: of trials and steps, what the ratio is over: "alike", those that both answer alike;
     "asked", all that both measured, where that is the lesser ratio; "counted", all requests, as no
     mix is known (``reason`` says why).
     """

@@ -34,8 +34,8 @@ def compare(
     Exits with 1 if B is worse than A by more than the threshold and by more than the known noise:
     with --same and --same-b the noise between runs of both, with one of them that between the runs
     of that side, otherwise only that within these two runs. Also exits with 1 if a treatment that A
-    has fails in half of B's runs or more, if B does not support queries that A answers, or if B
-    fails at a load of a sweep, or at a rate of a capacity search, that A answered. Exits with 2 if
+    has, a load of a sweep or a rate of a capacity search that A answered fails in half of B's runs
+    or of its trials or more, or if B does not support queries that A answers. Exits with 2 if
     nothing could be compared: the records have nothing in common, have too few valid trials, or are
     one and the same. Exits with 3 if no loss is resolved, but for some treatments it cannot tell,
     for example because the load generator or the machine spoilt their trials. Otherwise changed

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from searchbench.cli.flags import Flag, Json, Texts, flowing
+from searchbench.cli.logs_demo import demo
 
 if TYPE_CHECKING:
     from searchbench.logs.counts import Options
@@ -19,6 +20,7 @@ app = App(
     help="Report what production's query logs contain: times, classes, repetition, errors.",
     help_format="plaintext",
 )
+app.command(demo)
 
 
 @app.default
@@ -44,6 +46,8 @@ def logs(
     documents: Path | None = None,
     field: Texts = None,
     against: Path | None = None,
+    live: Flag = False,
+    spark: str = "",
     as_json: Json = False,
 ) -> int:
     """Read query logs of search systems, databases and web servers, and say what is in them.
@@ -59,7 +63,8 @@ def logs(
         Keep the counts in this folder. The next time, only what is new in the files is read and
         added: the answer is the same as if everything were read at once.
     page
-        Write the page to this file; with --record it is written there by default.
+        Write the page to this file; with --record it is written there by default. With --queries
+        (and --cut) and with --against it is the page about these.
     zone
         The time zone of logs that do not name theirs, such as Europe/Paris. Without it their times
         are shown as written.
@@ -70,7 +75,8 @@ def logs(
         duration, text, request, index, class, hits, status, user, server; {_} is skipped.
     column
         What a column of JSON lines, LTSV or CSV is: NAME=ROLE or NAME=ROLE:UNIT, as in
-        elapsed=duration:ms. May be given several times.
+        elapsed=duration:ms. May be given several times. NAME=line is the column of Parquet files
+        that has the lines of a log; value by default.
     parameter
         A parameter of a path that holds the words searched for; q, query and others by default.
         May be given several times.
@@ -106,14 +112,22 @@ def logs(
     against
         Compare the log's times with those of this record of a study: does the laboratory tell the
         truth about production?
+    live
+        Follow the logs while they grow: rate, quantiles, errors and classes of the last minute and
+        since the start; after Ctrl-C the usual findings. What the files have already is not read.
+    spark
+        Read the files in the executors of this Spark: local[4], spark://HOST:7077, yarn. The answer
+        is the same as that of one machine. Needs searchbench[spark] and Java.
     as_json
         Print JSON.
     """
     from searchbench.analysis.logs.judge import judge_log
     from searchbench.cli.logs_again import Wanted, again
     from searchbench.errors import SearchbenchError
+    from searchbench.lab.spark.reading import OnSpark
     from searchbench.logs import record as records
-    from searchbench.logs.counts import PARAMETERS, Options, count
+    from searchbench.logs.counts import PARAMETERS, Counting, Options, count
+    from searchbench.logs.pieces import in_any_order
     from searchbench.logs.sizes import sizes_of
     from searchbench.logs.sources import find
     from searchbench.terminal import logs as shown
@@ -125,26 +139,56 @@ def logs(
             f"there is no option {wrong}; see `searchbench logs --help` (a file of that name is "
             f"./{wrong})"
         )
+    columns = [_column(text) for text in column or ()]
+    lines = [name for name, role, _ in columns if role == "line"]
+    if len(lines) > 1:
+        raise SearchbenchError(f"--column: {lines[0]} and {lines[1]} are both to be the line; name "
+                               "one of them")  # fmt: skip
     options = Options(
         zone=zone,
         format=log_format,
         unit=unit,
         parameters=tuple(parameter or PARAMETERS),
-        columns=tuple(_column(text) for text in column or ()),
+        columns=tuple(found for found in columns if found[1] != "line"),
         line=line,
         threads=threads,
         distinct=distinct,
     )
-    wanted = Wanted(queries, cut, anonymise, key, documents, against, tuple(field or ()))
+    wanted = Wanted(queries, cut, anonymise, key, documents, against, tuple(field or ()), page)
     wanted.check()
     if queries is not None or against is not None:
-        if record is not None or page is not None:
+        if live:
+            raise SearchbenchError("--live is about a log that grows; --queries and --against need "
+                                   "all of it: leave one out")  # fmt: skip
+        if record is not None:
             raise SearchbenchError(
-                "--queries and --against need the log itself, and make neither a record nor a page "
-                "of it: leave out --record and --page"
+                "--queries and --against need the log itself, and make no record of it: leave out "
+                "--record"
             )
-        return again(find(files, server), options, wanted, as_json=as_json)
+        if spark:
+            raise SearchbenchError(
+                "--spark counts logs; --queries and --against read them in their order on one "
+                "machine: leave out --spark"
+            )
+        return again(find(files, server, *lines), options, wanted, as_json=as_json)
+    if spark and (threads or not files):
+        raise SearchbenchError(
+            "--threads is for one machine; with --spark the master says how many cores there are"
+            if threads
+            else "--spark reads logs: name a file or a folder"
+        )
+    counting: Counting = OnSpark(spark) if spark else count
     known = sizes_of(sizes) if sizes else {}
+    if live:
+        if record is not None:
+            raise SearchbenchError(
+                "--live keeps no record: leave out --record, or add the files to it afterwards"
+            )
+        if spark:
+            raise SearchbenchError("--live follows files on this machine: leave out --spark")
+        from searchbench.cli.logs_live import live as follow
+
+        return follow(find(files, server, *lines), options, page, known, as_json=as_json)
     began = time.monotonic()
     tick = None if as_json or not sys.stderr.isatty() else shown.Ticking()
     new: dict[str, list[str]] = {}
@@ -153,13 +197,15 @@ def logs(
             kept = records.open_log(record)
             options = _as_kept(kept.about["options"])
         else:
-            kept = records.add(record, find(files, server), options, tick)
+            kept = records.add(record, find(files, server, *lines), options, tick, counting)
             new = kept.about["increments"][-1]["new"]
         counts = kept.counts
     else:
-        counts = count(find(files, server), options, on_tick=tick)
+        counts = counting(find(files, server, *lines), options, on_tick=tick)
     if tick:
         tick.end()
+    if isinstance(counting, OnSpark):
+        shown.spark(counting.tasks, counting.again, same=in_any_order(counts))
     judged = judge_log(counts, zone=options.zone, sizes=known, new=new)
     target = page or (record / "report" / "logs.html" if record is not None else None)
     if target is not None:

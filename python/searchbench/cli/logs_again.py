@@ -1,4 +1,7 @@
-"""``searchbench logs --queries`` and ``--against``: a log as load, and a log beside a record."""
+"""``searchbench logs --queries`` and ``--against``: a log as load, and a log beside a record.
+
+Both can write a page of what was found (``--page``).
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ class Wanted:
     documents: Path | None = None
     against: Path | None = None
     field: tuple[str, ...] = ()
+    page: Path | None = None
 
     def fields(self) -> dict[str, str]:
         """The names of fields: those of the log, those of the study."""
@@ -89,7 +93,7 @@ def again(sources: Sequence[Source], options: Options, wanted: Wanted, *, as_jso
     found = searches_of(entries, options.zone, wanted.fields())
     del entries
     if wanted.against is not None:
-        return _against(found, wanted.against, as_json=as_json)
+        return _against(found, wanted.against, wanted.page, as_json=as_json)
     return _queries(found, wanted, limit, as_json=as_json)
 
 
@@ -111,10 +115,15 @@ def _queries(
         warmup_s=0.0 if cut is None else cut.warmup_s,
     )  # fmt: skip
     place = write_about(wanted.queries, told)
+    if wanted.page is not None:
+        from searchbench.report.document.logs_again import of_searches
+        from searchbench.report.write import write_page
+
+        write_page(of_searches(told, cut), wanted.page)
     if as_json:
         out.as_json(told)
     else:
-        logs_again.show_queries(told, cut, wanted.queries, place)
+        logs_again.show_queries(told, cut, wanted.queries, place, wanted.page)
     return 0
 
 
@@ -166,7 +175,7 @@ def _anonymised(log: Searches, part: Searches, wanted: Wanted) -> tuple[Searches
     }
 
 
-def _against(log: Searches, path: Path, *, as_json: bool) -> int:
+def _against(log: Searches, path: Path, page: Path | None, *, as_json: bool) -> int:
     from searchbench.analysis.logs.against import against
     from searchbench.logs.record import is_one
     from searchbench.record import open_record
@@ -175,8 +184,13 @@ def _against(log: Searches, path: Path, *, as_json: bool) -> int:
     if is_one(path):
         raise QueryError(f"{path} is the record of a log; --against takes that of a study")
     found = against(log, open_record(path))
+    if page is not None:
+        from searchbench.report.document.logs_again import of_against
+        from searchbench.report.write import write_page
+
+        write_page(of_against(found, log, path), page)
     if as_json:
         out.as_json([asdict(one) for one in found])
     else:
-        logs_again.show_against(found)
+        logs_again.show_against(found, page)
     return 0

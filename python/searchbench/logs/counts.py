@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from searchbench import _core
 from searchbench.errors import QueryError
+from searchbench.logs.parquet import readable, with_names
 from searchbench.logs.sources import Source
 from searchbench.logs.zones import offsets
 
@@ -94,58 +95,133 @@ def insist_known(options: Options) -> None:
         )
 
 
+Tick = Callable[[int], object]
+"""Is told the bytes that were read so far."""
+
+
+class Counting(Protocol):
+    """A way to read sources and count them: ``count``, or one that others do."""
+
+    def __call__(
+        self,
+        sources: Sequence[Source],
+        options: Options,
+        before: Mapping[str, pa.Table] | None = None,
+        on_tick: Tick | None = None,
+    ) -> Counts:
+        """As ``count``."""
+
+
 def count(
     sources: Sequence[Source],
     options: Options,
     before: Mapping[str, pa.Table] | None = None,
-    on_tick: Callable[[int], object] | None = None,
+    on_tick: Tick | None = None,
 ) -> Counts:
     """Read sources and count them, together with what was counted ``before``.
 
     QueryError where none of them is a log, where one is damaged, or where an option is wrong.
     """
-    insist_known(options)
     log = _core.Log(options.distinct)
-    named = "line" if options.line else options.format
-    try:
-        if before is not None:
-            log.add({name: _columns(table) for name, table in before.items()})
-        read = log.read(
-            [
-                (s.again_from, s.server, s.format, 0)
-                if s.again_from
-                else (s.path, s.server, named or s.format, s.skip_bytes)
-                for s in sources
-            ],
-            zone=list(offsets(options.zone)),
-            unit_ns=UNITS_NS[options.unit],
-            parameters=list(options.parameters),
-            columns=list(options.columns),
-            line=options.line,
-            threads=options.threads,
-            keep_tail=options.keep_tail,
-            on_tick=on_tick,
-        )
-    except ValueError as error:
-        raise QueryError(str(error)) from None
-    for source, found in zip(sources, read, strict=True):
+    if before is not None:
+        add_tables(log, before)
+    read = read_into(log, sources, options, on_tick=on_tick)
+    return Counts(tables_of(log), [finished(s, r) for s, r in zip(sources, read, strict=True)])
+
+
+def read_into(
+    log: _core.Log,
+    sources: Sequence[Source],
+    options: Options,
+    parts: Sequence[tuple[int, int, int] | None] = (),
+    on_tick: Tick | None = None,
+) -> list[dict[str, Any]]:
+    """Read sources, or parts of them, into a log; what became of each, as the core says it.
+
+    ``parts``: as of the core. Errors as of ``count``.
+    """
+    insist_known(options)
+    named = named_format(options)
+    with readable(sources) as paths:
+        try:
+            read = log.read(
+                [
+                    (path, s.server, s.format, 0)
+                    if s.again_from
+                    else (path, s.server, named or s.format, s.skip_bytes)
+                    for s, path in zip(sources, paths, strict=True)
+                ],
+                **settings(options),
+                threads=options.threads,
+                keep_tail=options.keep_tail,
+                parts=list(parts),
+                on_tick=on_tick,
+            )
+        except ValueError as error:
+            raise QueryError(with_names(str(error), sources, paths)) from None
+    for source, path, found in zip(sources, paths, read, strict=True):
+        own_names(found, source, path)
         if source.again_from:
             _without_header(found, source)
-        found["read_bytes"] = source.skip_bytes + found["bytes"]
-        found["head_bytes"], found["digest"] = source.head_bytes, source.digest
-        found["known_as"] = source.known_as
-    return Counts({name: _table(name, given) for name, given in log.tables().items()}, read)
+    return read
+
+
+def settings(options: Options) -> dict[str, Any]:
+    """What the core's readers are told of how logs are written."""
+    return {
+        "zone": list(offsets(options.zone)),
+        "unit_ns": UNITS_NS[options.unit],
+        "parameters": list(options.parameters),
+        "columns": list(options.columns),
+        "line": options.line,
+    }
+
+
+def own_names(found: dict[str, Any], source: Source, path: str) -> None:
+    """What became of a source that was read at ``path``, with the source's own path."""
+    found["path"] = source.path
+    found["refused"] = with_names(found["refused"], [source], [path])
+
+
+def named_format(options: Options) -> str:
+    """The format that the user names for all sources; "" where each is told by its content."""
+    return "line" if options.line else options.format
+
+
+def finished(source: Source, read: dict[str, Any]) -> dict[str, Any]:
+    """What became of a source, with what a record knows it again by."""
+    read["read_bytes"] = source.skip_bytes + read["bytes"]
+    read["head_bytes"], read["digest"] = source.head_bytes, source.digest
+    read["known_as"] = source.known_as
+    return read
+
+
+def add_tables(log: _core.Log, tables: Mapping[str, pa.Table]) -> None:
+    """Add counts to a log. QueryError where they are no such tables."""
+    try:
+        log.add({name: _columns(table) for name, table in tables.items()})
+    except ValueError as error:
+        raise QueryError(str(error)) from None
+
+
+def tables_of(log: _core.Log) -> dict[str, pa.Table]:
+    """What was counted, by name; the log is empty afterwards."""
+    return as_tables(log.tables())
+
+
+def as_tables(given: Mapping[str, Mapping[str, Any]]) -> dict[str, pa.Table]:
+    """The tables that the core gives, by name."""
+    return {name: _table(columns) for name, columns in given.items()}
 
 
 def _without_header(found: dict[str, Any], source: Source) -> None:
     """What became of a file whose header was read again, as if it had not been."""
-    found["path"] = source.path
     found["bytes"] -= source.header_bytes
     found["lines"] -= 1
     found["examples"] = [(line - 1, *rest) for line, *rest in found["examples"]]
 
 
-def _table(name: str, given: Mapping[str, Any]) -> pa.Table:
+def _table(given: Mapping[str, Any]) -> pa.Table:
     return pa.table({column: _array(values) for column, values in given.items()})
 
 

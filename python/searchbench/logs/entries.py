@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from searchbench import _core
 from searchbench.errors import QueryError
-from searchbench.logs.counts import UNITS_NS, Options, insist_known
+from searchbench.logs.counts import Options, insist_known, named_format, own_names, settings
+from searchbench.logs.parquet import readable, with_names
 from searchbench.logs.sources import Source
-from searchbench.logs.zones import offsets
 
 NO_TIME = np.iinfo(np.int64).min
 UNKNOWN = np.iinfo(np.uint64).max
@@ -74,19 +74,21 @@ def read_entries(
     QueryError where none of them is a log, where one is damaged, or where an option is wrong.
     """
     insist_known(options)
-    named = "line" if options.line else options.format
-    try:
-        found, read = _core.log_entries(
-            [(s.path, s.server, named, s.skip_bytes) for s in sources],
-            zone=list(offsets(options.zone)),
-            unit_ns=UNITS_NS[options.unit],
-            parameters=list(options.parameters),
-            columns=list(options.columns),
-            line=options.line,
-            on_tick=on_tick,
-        )
-    except ValueError as error:
-        raise QueryError(str(error)) from None
+    named = named_format(options)
+    with readable(sources) as paths:
+        try:
+            found, read = _core.log_entries(
+                [
+                    (path, s.server, named, s.skip_bytes)
+                    for s, path in zip(sources, paths, strict=True)
+                ],
+                **settings(options),
+                on_tick=on_tick,
+            )
+        except ValueError as error:
+            raise QueryError(with_names(str(error), sources, paths)) from None
+    for one, source, path in zip(read, sources, paths, strict=True):
+        own_names(one, source, path)
     kind = np.frombuffer(found["kind"], np.uint8)
     return Entries(
         np.frombuffer(found["at_ns"], np.int64),

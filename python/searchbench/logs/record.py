@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from searchbench.errors import RecordError
-from searchbench.logs.counts import TEXTS, Counts, Options, count
+from searchbench.logs.counts import TEXTS, Counting, Counts, Options, count
 from searchbench.logs.sources import Source, identity, known_again, tail, with_header
 
 FORMAT = 1
@@ -75,11 +75,12 @@ def add(
     sources: list[Source],
     options: Options,
     on_tick: Callable[[int], object] | None = None,
+    counting: Counting = count,
 ) -> LogRecord:
     """Read what is new in ``sources`` and add it to the record at ``path``, which may not be there.
 
-    A line without an end is left for the next time. RecordError where the record was made with
-    other options.
+    ``counting``: how they are read, here or on other machines. A line without an end is left for
+    the next time. RecordError where the record was made with other options.
     """
     before = open_log(path) if is_one(path) else None
     if before is None and path.exists() and any(path.iterdir()):
@@ -94,14 +95,14 @@ def add(
     read_before = before.counts.sources if before else []
     known = known_again(sources, read_before)
     with TemporaryDirectory(prefix="searchbench-logs-") as folder:
-        made = count(
+        made = counting(
             [with_header(source, Path(folder)) for source in known],
             replace(options, keep_tail=True),
             before.counts.tables if before else None,
             on_tick,
         )
-    for source in made.sources:
-        source["tail"] = tail(str(source["path"]), int(source["read_bytes"]))
+    for source, read in zip(known, made.sources, strict=True):
+        read["tail"] = tail(source, int(read["read_bytes"]))
     increment = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "entries": sum(s["entries"] for s in made.sources),

@@ -8,17 +8,20 @@ import io
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+import pyarrow as pa
+
 from searchbench.errors import QueryError
+from searchbench.logs.parquet import Lines, column_of, is_parquet
 
 STANDARD_INPUT = "-"
 _HEAD_BYTES = 4096  # by which a file is known again, unpacked
 _TAIL_BYTES = 65536  # before the place where the last reading ended: it must be the same too
-_NEVER = frozenset((".html", ".pdf", ".parquet", ".json5", ".py", ".md", ".toml", ".png"))
+_NEVER = frozenset((".html", ".pdf", ".json5", ".py", ".md", ".toml", ".png", ".crc"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class Source:
     ``digest``: of its first ``head_bytes``; ``known_as``: the ``identity`` of what was read of it
     before. ``again_from``: a file that has its header and what is new of it, which is read in its
     place; ``header_bytes``: of that header. ``format``: "" is what the user says, or the content.
+    ``lines``: the column of a Parquet file that has its lines; "" is no such file. All bytes are
+    then counted of the lines.
     """
 
     path: str
@@ -39,21 +44,25 @@ class Source:
     again_from: str = ""
     header_bytes: int = 0
     format: str = ""
+    lines: str = ""
 
 
-def find(files: Iterable[Path | str], server: str = "") -> list[Source]:
+def find(files: Iterable[Path | str], server: str = "", lines: str = "") -> list[Source]:
     """The sources that files and folders mean, folders with all that is below them.
 
     A server is called what ``server`` says; else, where files of several folders are read, its
-    folder; else its file without what rotation adds to the name. QueryError where there is no file.
+    folder; else its file without what rotation adds to the name. ``lines``: the column of Parquet
+    files that has the lines of the log; "" is ``value``. Below a folder, Parquet files without it
+    are left out. QueryError where there is no file, or one that is named is such a Parquet file.
     """
     paths: list[str] = []
+    columns: dict[str, str] = {}
     for given in files:
         path = Path(given)
         if str(given) == STANDARD_INPUT:
             paths.append(STANDARD_INPUT)
         elif path.is_dir():
-            below = sorted(p for p in path.rglob("*") if p.is_file() and _may_be_a_log(p))
+            below = sorted(p for p in path.rglob("*") if p.is_file() and _may_be_a_log(p, lines))
             if not below:
                 raise QueryError(f"{path} has no files; name the log or its folder")
             paths += [str(p) for p in below]
@@ -64,12 +73,25 @@ def find(files: Iterable[Path | str], server: str = "") -> list[Source]:
             paths.append(str(path))
     if not paths:
         raise QueryError("which log? name a file, a folder, or - for standard input")
+    for found in paths:
+        if found != STANDARD_INPUT and is_parquet(found):
+            columns[found] = column_of(found, lines)
     folders = {str(Path(p).parent) for p in paths if p != STANDARD_INPUT}
-    return [Source(p, server or _server(p, len(folders) > 1)) for p in dict.fromkeys(paths)]
+    return [
+        Source(p, server or _server(p, len(folders) > 1), lines=columns.get(p, ""))
+        for p in dict.fromkeys(paths)
+    ]
 
 
-def _may_be_a_log(path: Path) -> bool:
-    return path.suffix.lower() not in _NEVER and not path.name.startswith(".")
+def _may_be_a_log(path: Path, lines: str) -> bool:
+    # What begins with an underscore beside Parquet files is Hadoop's, such as _SUCCESS.
+    if path.suffix.lower() in _NEVER or path.name.startswith(".") or path.name == "_SUCCESS":
+        return False
+    if not is_parquet(path):
+        return path.suffix.lower() != ".parquet"
+    with suppress(QueryError):
+        return bool(column_of(path, lines))
+    return False
 
 
 def _server(path: str, by_folder: bool) -> str:
@@ -78,7 +100,7 @@ def _server(path: str, by_folder: bool) -> str:
     if by_folder:
         return Path(path).resolve().parent.name
     name = Path(path).name
-    for ending in (".gz", ".zst"):
+    for ending in (".gz", ".zst", ".parquet"):
         name = name.removesuffix(ending)
     stem, _, last = name.rpartition(".")
     if stem and last.isdigit():
@@ -99,8 +121,8 @@ def known_again(sources: Sequence[Source], before: Sequence[dict[str, Any]]) -> 
         if source.path == STANDARD_INPUT:
             found.append(source)
             continue
-        head = _head(source.path)
-        same = [old for old in before if _is_that(source.path, head, old)]
+        head = _head(source)
+        same = [old for old in before if _is_that(source, head, old)]
         # Of two that are both meant, the one of its name, or else the one that goes further.
         old = max(
             same, key=lambda o: (o["path"] == source.path, int(o["read_bytes"])), default=None
@@ -125,19 +147,19 @@ def identity(read: dict[str, Any]) -> str:
     return f"{read['digest']} {read['read_bytes']} {read.get('tail', '')}"
 
 
-def tail(path: str, read_bytes: int) -> str:
+def tail(source: Source, read_bytes: int) -> str:
     """A digest of what was read last, up to a place in the unpacked file; "" of standard input.
 
     Also "" where the file is gone or damaged, or is shorter.
     """
-    if path == STANDARD_INPUT or not read_bytes:
+    if source.path == STANDARD_INPUT or not read_bytes:
         return ""
     begin = max(0, read_bytes - _TAIL_BYTES)
     try:
-        with _unpacked(path) as stream:
+        with _unpacked(source) as stream:
             _pass_over(stream, begin)
             last = stream.read(read_bytes - begin)
-    except (OSError, EOFError, zlib.error):
+    except (OSError, EOFError, zlib.error, pa.ArrowException):
         return ""
     return _digest(last) if len(last) == read_bytes - begin else ""
 
@@ -151,7 +173,7 @@ def with_header(source: Source, folder: Path) -> Source:
         return source
     target = folder / hashlib.sha256(source.path.encode()).hexdigest()
     try:
-        with _unpacked(source.path) as stream, target.open("wb") as made:
+        with _unpacked(source) as stream, target.open("wb") as made:
             header = b""
             while not header.strip() and (line := stream.readline()):
                 header += line
@@ -161,49 +183,51 @@ def with_header(source: Source, folder: Path) -> Source:
             new = made.tell() - len(header)
     except OSError as error:
         raise QueryError(f"{source.path} cannot be read: {error.strerror or error}") from error
-    except (EOFError, zlib.error) as error:
+    except (EOFError, zlib.error, pa.ArrowException) as error:
         raise QueryError(f"{source.path} is damaged: {error}") from error
     if not new:
         return source
     return replace(source, again_from=str(target), header_bytes=len(header))
 
 
-def _is_that(path: str, head: bytes, old: dict[str, Any]) -> bool:
+def _is_that(source: Source, head: bytes, old: dict[str, Any]) -> bool:
     """Is it the file that was read, with all that was read of it?"""
     size = int(old["head_bytes"])
     if not size or len(head) < size or _digest(head[:size]) != old["digest"]:
         return False
     # Records that were made before tails were kept know files by their heads alone.
-    return "tail" not in old or tail(path, int(old["read_bytes"])) == old["tail"]
+    return "tail" not in old or tail(source, int(old["read_bytes"])) == old["tail"]
 
 
 def _digest(head: bytes) -> str:
     return hashlib.sha256(head).hexdigest()[:32]
 
 
-def _head(path: str) -> bytes:
+def _head(source: Source) -> bytes:
     """The first bytes, unpacked as the core unpacks them; fewer where it is damaged."""
     try:
-        with _unpacked(path) as stream:
+        with _unpacked(source) as stream:
             return stream.read(_HEAD_BYTES)
     except OSError as error:
-        raise QueryError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (EOFError, zlib.error) as error:
-        raise QueryError(f"{path} is damaged: {error}") from error
+        raise QueryError(f"{source.path} cannot be read: {error.strerror or error}") from error
+    except (EOFError, zlib.error, pa.ArrowException) as error:
+        raise QueryError(f"{source.path} is damaged: {error}") from error
 
 
 @contextmanager
-def _unpacked(path: str) -> Iterator[BinaryIO]:
-    """The content of a file, unpacked as the core unpacks it."""
-    with Path(path).open("rb") as raw:
+def _unpacked(source: Source) -> Iterator[BinaryIO]:
+    """The content of a file, unpacked as the core unpacks it; of Parquet the lines."""
+    if source.lines:
+        with Lines(source.path, source.lines) as lines:
+            yield cast("BinaryIO", io.BufferedReader(lines))
+        return
+    with Path(source.path).open("rb") as raw:
         magic = raw.read(4)
         raw.seek(0)
         stream: BinaryIO = raw
         if magic[:2] == b"\x1f\x8b":
             stream = cast("BinaryIO", gzip.GzipFile(fileobj=raw))
         elif magic == b"\x28\xb5\x2f\xfd":
-            import pyarrow as pa
-
             packed = pa.input_stream(raw, compression="zstd")
             stream = cast("BinaryIO", io.BufferedReader(packed))
         yield stream

@@ -29,8 +29,8 @@ HOST_KEYS: tuple[SpecKey, ...] = (
     SpecKey("cores", "integers", None, "how many cores it has, or a list of their numbers; "
             "default: all but the one of the load generator. Hosts may share cores",
             minimum=0),
-    SpecKey("cpu_share", "number", None, "share of the time of each of its cores that it has; "
-            "default: all", above=0, maximum=1),
+    SpecKey("cpu_share", "number", None, "share of the time of its cores that it has, counted over "
+            "all of them together; default: all", minimum=0.001, maximum=1),
     SpecKey("delay_ms", "number", None, "by how many milliseconds each round trip to it is "
             "delayed; 0: no delay", minimum=0, maximum=10_000),
     SpecKey("ssh", "text", None, "the name of another machine, as ssh knows it; localhost is this "
@@ -52,8 +52,8 @@ PLACE_KEYS: tuple[SpecKey, ...] = (
             "together, including the pages of files that they read", minimum=10**6),
     SpecKey("cores", "integers", None, "how many cores the system has, or a list of their numbers; "
             "default: all but the one of the load generator", minimum=0),
-    SpecKey("cpu_share", "number", None, "share of the time of each of its cores that the system "
-            "has; default: all", above=0, maximum=1),
+    SpecKey("cpu_share", "number", None, "share of the time of its cores that the system has, "
+            "counted over all of them together; default: all", minimum=0.001, maximum=1),
     SpecKey("cold", "text", "no", "when processes are restarted and the pages of all files are "
             "evicted from memory. trial: before each trial; each query: before each "
             "query, whose first answer is then judged", ("no", "trial", EACH_QUERY)),

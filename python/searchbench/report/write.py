@@ -11,6 +11,7 @@ from searchbench.analysis.logs.model import LogJudgement
 from searchbench.errors import RecordError
 from searchbench.record import Record
 from searchbench.report.document.assemble import document
+from searchbench.report.document.blocks import Document
 from searchbench.report.document.logs import of_log
 from searchbench.report.document.records import of_two_records
 from searchbench.report.page import page
@@ -61,9 +62,13 @@ def write_comparison(found: RecordComparison, a: Record, b: Record, path: Path) 
 
 def write_log_page(of: LogJudgement, path: Path) -> Path:
     """Write the page of a log, and beside it the same as PDF. RecordError where that cannot be."""
+    return write_page(of_log(of), path)
+
+
+def write_page(made: Document, path: Path) -> Path:
+    """Write a document as a page, and beside it as PDF. RecordError where that cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        made = of_log(of)
         _whole(path.with_suffix(".pdf"), document_pdf(made))
         return _whole(path, page(made).encode())
     except OSError as error:

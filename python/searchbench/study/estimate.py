@@ -55,7 +55,7 @@ _USUAL_DISTINCT = 1000
 # full trial has so many late requests as may be, or requests of which as many may fail; it lasts so
 # many times its limit. Short ones take a share of that, and one full trial is longer.
 _SEARCH_PER_S = 1000.0
-_LATE_ONES, _FAILED_ONES, _LIMITS = 300, 4, 100
+_LATE_ONES, _FAILED_ONES, _LIMITS = 300, 4, 170
 _SHORTEST_S, _LONGEST_S, _COVERED_S = 1.0, 120.0, 60.0
 _SHORT, _WARMUP = 0.2, 0.15
 # How many trials a search needs for its promise, and for each further one: the medians of searches

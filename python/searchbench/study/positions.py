@@ -139,7 +139,9 @@ class Source:
         good: dict[str, Any] = {}
         for name in filter(known.__contains__, table):
             if reason := known[name].mismatch(table[name]):
-                self.at_value((*path, name), reason, choice_hint(known[name], table[name]))
+                hint = choice_hint(known[name], table[name])
+                hint = hint or levels_hint(path, known[name], table[name])
+                self.at_value((*path, name), reason, hint)
             else:
                 good[name] = table[name]
         return good
@@ -190,3 +192,13 @@ def _first_of(text: str, line: int, column: int) -> str:
         return ""
     at = {path: f"{span[0]}:{span[1]}" for path, *span in spans}
     return next((at.get((*path[:-1], old), "") for path in at if path and path[-1] == new), "")
+
+
+def levels_hint(path: Path, key: SpecKey, value: object) -> str:
+    """How to vary a key of a place, to whoever gave it a list of values that fit one by one."""
+    if path[:1] not in (("places",), ("hosts",), ("storages",)) or not isinstance(value, list):
+        return ""
+    if not value or any(key.mismatch(each) for each in value):
+        return ""
+    dotted = ".".join(map(str, (*path, key.name)))
+    return f"to vary it, say {show(dotted)} = {show(value)} in [factors]"

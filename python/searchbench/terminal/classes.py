@@ -30,15 +30,16 @@ def table(judgement: Judgement) -> Table:
 
 
 def of_records(found: RecordComparison) -> Table:
-    """By class what two records differ by, by one metric; both empty where there are no classes or
-    too many rows.
+    """By class what two records differ by; by one metric where rows are many, and both empty where
+    they are too many even so, or where there are no classes.
     """
     from searchbench.analysis.compare.classes import metric_of
     from searchbench.analysis.compare.decision import VALUES, WIDTH_LABEL, cells
     from searchbench.analysis.compare.verdict import clip
 
-    metric = metric_of(found.by_class, found.metric)
-    own = [one for one in found.by_class if one.line.metric == metric]
+    own, metric = list(found.by_class), metric_of(found.by_class, found.metric)
+    if len(own) > MOST:
+        own = [one for one in own if one.line.metric == metric]
     if not own or len(own) > MOST:
         return (), ()
     several = len({one.line.label for one in own}) > 1
@@ -46,12 +47,12 @@ def of_records(found: RecordComparison) -> Table:
         (
             *((clip(one.line.label, WIDTH_LABEL),) if several else ()),
             clip(one.name, WIDTH_LABEL),
+            one.line.metric.replace("_", " "),
             *cells(one.line),
         )
         for one in sorted(own, key=lambda one: one.line.label)
     )
-    named = f"class, {metric.replace('_', ' ')}"
-    return (*(("treatment",) if several else ()), named, *VALUES), rows
+    return (*(("treatment",) if several else ()), "class", "metric", *VALUES), rows
 
 
 def said(judgement: Judgement) -> str:

@@ -28,8 +28,47 @@ class Ticking:
         sys.stderr.write("\r" + " " * 30 + "\r")
 
 
+def spark(tasks: int, again: int, *, same: bool) -> None:
+    """What is to be known of a reading by Spark, on standard error; nothing where all went well."""
+    if again:
+        out.say(
+            f"Spark: {again:,} of {tasks:,} tasks had to be done again, because an executor or its "
+            "Python was lost. The answer is that of all tasks.",
+            sys.stderr,
+        )
+    if not same:
+        out.say(
+            "Spark: there were more distinct queries (--distinct) or names than are counted "
+            "exactly. Which of them are kept depends on the order of reading, so another reading, "
+            "on one machine too, may give somewhat different counts.",
+            sys.stderr,
+        )
+
+
 def show(of: LogJudgement, took_s: float, page: Path | None) -> None:
     """Print it."""
+    findings(of, took_s)
+    if of.all is None:
+        return
+    for title, rows in (
+        ("class", of.by["class"]),
+        ("index", of.by["index"]),
+        ("server", of.by["server"]),
+        ("user", of.by["user"]),
+        ("words", of.words),
+        ("size of index", of.sizes),
+    ):
+        if len(rows) > 1 or (rows and title == "class"):
+            groups(title, rows, of)
+    _asked("asked most", of.most)
+    _asked("most time in all", [a for a in of.longest if a.total_s > 0])
+    _asked("without hits", [a for a in of.without_hits if a.zero])
+    if page is not None:
+        out.say(f"\npage: {page}")
+
+
+def findings(of: LogJudgement, took_s: float) -> None:
+    """What was read and the remarks, without tables."""
     read = sum(int(str(s["lines"])) for s in of.sources)
     formats = ", ".join(dict.fromkeys(str(s["format"]) for s in of.sources if s["format"]))
     out.say(f"{read:,} lines ({formats}) in {took_s:.1f} s")
@@ -46,23 +85,6 @@ def show(of: LogJudgement, took_s: float, page: Path | None) -> None:
             for f in ordered
         ]
     )
-    if of.all is None:
-        return
-    for title, rows in (
-        ("class", of.by["class"]),
-        ("index", of.by["index"]),
-        ("server", of.by["server"]),
-        ("user", of.by["user"]),
-        ("words", of.words),
-        ("size of index", of.sizes),
-    ):
-        if len(rows) > 1 or (rows and title == "class"):
-            _groups(title, rows, of)
-    _asked("asked most", of.most)
-    _asked("most time in all", [a for a in of.longest if a.total_s > 0])
-    _asked("without hits", [a for a in of.without_hits if a.zero])
-    if page is not None:
-        out.say(f"\npage: {page}")
 
 
 def moment(at_s: int) -> str:
@@ -70,7 +92,8 @@ def moment(at_s: int) -> str:
     return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _groups(title: str, rows: Sequence[Row], of: LogJudgement) -> None:
+def groups(title: str, rows: Sequence[Row], of: LogJudgement) -> None:
+    """A table of groups, the first ten."""
     timed = any(row.quantiles_s for row in rows)
     known = any(row.zero is not None for row in rows)
     header = [title, "searches", "share"]

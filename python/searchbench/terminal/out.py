@@ -50,9 +50,16 @@ def table(
     Where the terminal is too narrow, columns named in ``less`` are left out, the first of them
     first; then what the last column holds goes below its row.
     """
+    for line in laid_out(header, rows, less, shutil.get_terminal_size((80, 24)).columns):
+        sys.stdout.write(line + "\n")
+
+
+def laid_out(
+    header: Sequence[str], rows: Sequence[Sequence[object]], less: Sequence[str], width: int
+) -> list[str]:
+    """The lines of a table in so many columns of letters (``table``)."""
     import textwrap
 
-    width = shutil.get_terminal_size((80, 24)).columns
     cells = [list(header), *([str(c) for c in row] for row in rows)]
     for name in less:
         if _wide(cells) > width and name in cells[0]:
@@ -65,14 +72,16 @@ def table(
     right = [
         len(cells) > 1 and all(map(_numeric, column[1:])) for column in zip(*cells, strict=True)
     ]
+    lines = []
     for row, under in zip(cells, below, strict=True):
         parts = [
             c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)
         ]
-        sys.stdout.write("  ".join(parts).rstrip() + "\n")
+        lines.append("  ".join(parts).rstrip())
         if under:
-            filled = textwrap.fill(under, width, initial_indent="    ", subsequent_indent="    ")
-            sys.stdout.write(filled + "\n")
+            indent = "    "
+            lines += textwrap.wrap(under, width, initial_indent=indent, subsequent_indent=indent)
+    return lines
 
 
 class _Lasting(io.FileIO):

@@ -33,7 +33,7 @@ fn main() {
         path: path.clone(),
         server: "s".to_owned(),
         format: said.get(1).cloned().unwrap_or_default(),
-        skip: 0,
+        ..Source::default()
     };
     let options = Options {
         settings: Settings {

@@ -195,8 +195,7 @@ mod tests {
         let source = Source {
             path: path.to_str().unwrap().to_owned(),
             server: "a".to_owned(),
-            format: String::new(),
-            skip: 0,
+            ..Source::default()
         };
         let options = Options {
             settings: Settings::default(),

@@ -13,6 +13,7 @@ pub mod entry;
 pub mod format;
 pub mod generate;
 pub mod histogram;
+pub mod look;
 pub mod minutes;
 pub mod names;
 mod often;
@@ -27,4 +28,5 @@ pub mod tables;
 pub mod tally;
 pub mod words;
 
-pub use run::{Log, Options, Read, Source};
+pub use look::look;
+pub use run::{Log, Options, Part, Read, Source};

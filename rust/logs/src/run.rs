@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::detect::detect;
 use crate::format::{Format, Out, Reader, Seen, Settings, reader};
+use crate::look::{end_of, opened};
 use crate::queries::{Local, Shared};
 use crate::queue::{Job, Queue, Work};
-use crate::source::{BLOCK, Block, Cutter, Opened, block_of, open};
+use crate::source::{BLOCK, Block, Cutter, Opened, block_of};
 use crate::tally::Tally;
 
 /// A file, or "-" for standard input.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Source {
     pub path: String,
     /// What its server is called where its entries do not say.
@@ -28,6 +28,19 @@ pub struct Source {
     pub format: String,
     /// Bytes, unpacked, that were read before.
     pub skip: u64,
+    /// Which part of it is read here; None: all of it.
+    pub part: Option<Part>,
+}
+
+/// Some blocks of a file: the very ones that a reading of the whole file has, so what is counted of
+/// all parts together is what that reading counts. A format that joins has one part, with all.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// The length of the file when it was cut. What was appended since is not read.
+    pub len: u64,
+    /// Numbers of its blocks: the first, and the one after the last.
+    pub from: u64,
+    pub to: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -183,27 +196,8 @@ fn feed(
         bytes: 0,
         seen: Seen::default(),
     };
-    let (opened, head) = match open(&source.path) {
-        Ok(opened) => opened,
-        Err(why) => {
-            read.refused = why;
-            return read;
-        }
-    };
-    let format = if source.format.is_empty() {
-        detect(&head, &source.path)
-    } else {
-        Format::named(&source.format).ok_or_else(|| {
-            let names: Vec<&str> = Format::ALL.iter().map(|f| f.name()).collect();
-            format!(
-                "{:?} is no format; there are {}",
-                source.format,
-                names.join(", ")
-            )
-        })
-    };
-    let format = match format {
-        Ok(format) => format,
+    let (opened, format) = match opened(source) {
+        Ok(found) => found,
         Err(why) => {
             read.refused = why;
             return read;
@@ -216,13 +210,18 @@ fn feed(
         work,
     };
     match opened {
-        Opened::File(file, len) => {
-            let len = if floor.options.keep_tail {
-                whole_lines(&file, len)
-            } else {
-                len
+        Opened::File(file, now) => {
+            let len = match source.part {
+                Some(part) => part.len,
+                None => end_of(&file, now, floor.options.keep_tail),
             };
+            if len > now {
+                let path = &source.path;
+                floor.fail(format!("{path} was cut short while it was read"));
+                return read;
+            }
             read.bytes = len.saturating_sub(source.skip);
+            let all = read.bytes.div_ceil(BLOCK as u64);
             if format.joins() {
                 // The file as a stream, no further than its last whole line.
                 let stream = At {
@@ -234,7 +233,12 @@ fn feed(
                 floor.queue.put(job(work), most, go_on);
                 return read;
             }
-            for n in 0..read.bytes.div_ceil(BLOCK as u64) {
+            let (from, to) = source
+                .part
+                .map_or((0, all), |p| (p.from.min(all), p.to.min(all)));
+            let upto = |block: u64| (source.skip + block * BLOCK as u64).min(len);
+            read.bytes = upto(to).saturating_sub(upto(from));
+            for n in from..to {
                 let work = Work::Far(file.clone(), len, source.skip, n);
                 if !floor.queue.put(job(work), most, go_on) {
                     break;
@@ -273,24 +277,6 @@ fn tail(block: &mut Block, bytes: &mut u64, keep_tail: bool) {
         block.bytes.truncate(end);
         block.end = end;
     }
-}
-
-/// How long a file is up to its last line break.
-fn whole_lines(file: &File, len: u64) -> u64 {
-    let mut end = len;
-    let mut buffer = vec![0; 64 << 10];
-    while end > 0 {
-        let from = end.saturating_sub(buffer.len() as u64);
-        let part = &mut buffer[..(end - from) as usize];
-        if file.read_exact_at(part, from).is_err() {
-            return len;
-        }
-        if let Some(at) = memchr::memrchr(b'\n', part) {
-            return from + at as u64 + 1;
-        }
-        end = from;
-    }
-    0
 }
 
 /// A part of a file as a stream.

@@ -50,6 +50,7 @@ pub fn log_entries<'py>(
             server,
             format,
             skip,
+            part: None,
         })
         .collect();
     let mut raised = None;

@@ -41,11 +41,14 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<logs::Log>()?;
     let (formats, roles) = logs::names();
     m.add("LOG_FORMATS", pyo3::types::PyTuple::new(m.py(), formats)?)?;
+    m.add("LOG_BLOCK_BYTES", searchbench_logs::source::BLOCK)?;
+    m.add("LOG_BACK_NS", searchbench_logs::format::BACK_NS)?;
     m.add("LOG_ROLES", pyo3::types::PyTuple::new(m.py(), roles)?)?;
     m.add_function(wrap_pyfunction!(drive::drive, m)?)?;
     m.add_function(wrap_pyfunction!(logs::class_of_request, m)?)?;
     m.add_function(wrap_pyfunction!(entries::log_entries, m)?)?;
     m.add_function(wrap_pyfunction!(logs::generate_log, m)?)?;
+    m.add_function(wrap_pyfunction!(logs::look_at_log, m)?)?;
     m.add_function(wrap_pyfunction!(serve_library_host, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_spans, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_set, m)?)?;

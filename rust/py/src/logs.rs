@@ -9,7 +9,7 @@ use searchbench_logs::format::roles::{ROLES, Role, unit};
 use searchbench_logs::format::{Format, Settings, class_of};
 use searchbench_logs::generate::{Plan, plain};
 use searchbench_logs::tables::{self, Column};
-use searchbench_logs::{Log as Counted, Options, Source, run};
+use searchbench_logs::{Log as Counted, Options, Part, Source, look, run};
 
 use crate::columns;
 
@@ -27,9 +27,9 @@ impl Log {
 
     #[pyo3(signature = (sources, *, zone = Vec::new(), unit_ns = 0, parameters = Vec::new(),
                         columns = Vec::new(), line = String::new(), threads = 0,
-                        keep_tail = false, on_tick = None),
+                        keep_tail = false, parts = Vec::new(), on_tick = None),
            text_signature = "($self, sources, *, zone=(), unit_ns=0, parameters=(), columns=(), \
-                             line='', threads=0, keep_tail=False, on_tick=None)")]
+                             line='', threads=0, keep_tail=False, parts=(), on_tick=None)")]
     #[allow(clippy::too_many_arguments)]
     fn read<'py>(
         &mut self,
@@ -42,6 +42,7 @@ impl Log {
         line: String,
         threads: usize,
         keep_tail: bool,
+        parts: Vec<Option<(u64, u64, u64)>>,
         on_tick: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let columns: PyResult<Vec<_>> = columns.into_iter().map(role).collect();
@@ -59,13 +60,23 @@ impl Log {
             threads,
             keep_tail,
         };
+        if !parts.is_empty() && parts.len() != sources.len() {
+            return Err(PyValueError::new_err(format!(
+                "there are {} parts of {} sources",
+                parts.len(),
+                sources.len()
+            )));
+        }
+        let in_parts = !parts.is_empty();
         let sources: Vec<Source> = sources
             .into_iter()
-            .map(|(path, server, format, skip)| Source {
+            .zip(parts.into_iter().chain(std::iter::repeat(None)))
+            .map(|((path, server, format, skip), part)| Source {
                 path,
                 server,
                 format,
                 skip,
+                part: part.map(|(len, from, to)| Part { len, from, to }),
             })
             .collect();
         let before = self.0.reads.len();
@@ -93,7 +104,12 @@ impl Log {
         }
         let found = PyList::empty(py);
         for read in &self.0.reads[before..] {
-            found.append(of_read(py, read)?)?;
+            let one = of_read(py, read)?;
+            if in_parts {
+                let seen = &read.seen;
+                one.set_item("span_ns", seen.first_ns.map(|first| (first, seen.last_ns)))?;
+            }
+            found.append(one)?;
         }
         Ok(found)
     }
@@ -138,6 +154,30 @@ impl Log {
         py.detach(|| tables::add(&mut self.0, &all))
             .map_err(PyValueError::new_err)
     }
+}
+
+/// What a source is: its format, why it cannot be read, its length, whether its lines join.
+#[pyfunction]
+#[pyo3(signature = (path, *, named = String::new(), keep_tail = false),
+       text_signature = "(path, *, named='', keep_tail=False)")]
+pub fn look_at_log(
+    py: Python<'_>,
+    path: String,
+    named: String,
+    keep_tail: bool,
+) -> (&'static str, String, Option<u64>, bool) {
+    let source = Source {
+        path,
+        format: named,
+        ..Source::default()
+    };
+    let found = py.detach(|| look(&source, keep_tail));
+    (
+        found.format.map_or("", Format::name),
+        found.refused,
+        found.len,
+        found.format.is_some_and(Format::joins),
+    )
 }
 
 /// What became of a source.

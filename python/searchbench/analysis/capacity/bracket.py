@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from searchbench.analysis.capacity import connections, stalls
+from searchbench.analysis.capacity import connections, stalls, too_low
 from searchbench.analysis.capacity.changes import BEYOND, Changes, changes
 from searchbench.analysis.capacity.errors import Failing
-from searchbench.analysis.capacity.pace import (
-    DOUBT,
-    LONGEST_S,
-    SURE_EFFORT,
-    WIDTH,
-    Driven,
-    Seen,
+from searchbench.analysis.capacity.found import Bracket
+from searchbench.analysis.capacity.otherwise import (
+    ABOUT,
+    NOT_COMPARABLE,
+    all_changed,
+    below_other_answers,
+    changed_in_time,
+    few_others,
 )
+from searchbench.analysis.capacity.pace import DOUBT, LONGEST_S, SURE_EFFORT, WIDTH, Driven, Seen
 from searchbench.analysis.capacity.posterior import Posterior
-from searchbench.analysis.capacity.promise import Judged, others_at_most
-from searchbench.analysis.capacity.said import between, too_wide
+from searchbench.analysis.capacity.said import (
+    above_low,
+    between,
+    later_when_less,
+    not_driven,
+    too_wide,
+)
 from searchbench.analysis.capacity.stalls import Found as Stalls
 from searchbench.analysis.words import listed, per_s, percent, plural
 
@@ -31,38 +38,25 @@ FULL_OF_WIDTH = 0.98  # an interval that could be narrower is made so wide, for 
 CHANGES = 0.95  # the chance that the server's speed differs, from which on it is said
 APART = 0.05  # standard deviation of speeds; beyond it there may be two and none between them
 SUSPECT = 0.7  # and from which on an order of the trials is a drift
-ABOUT = 1.1  # of the upper end: what is above it is of an overload
 ROUGH, HOW_OFTEN = "This answer is rough", "How often the server stalls"  # doubts
-IF_FAILED = "If other answers count as failed"  # a doubt too
-NOT_COMPARABLE = "Not comparable"  # how the sentence begins where the answers changed at all rates
 LATE = "the load generator itself sent requests late"
+_HOUR_S = 3600.0
 MORE_CORES = "Give the load generator more processors"
-CHANGED, HAD_SIZES = "the answers changed", "the replies had other sizes"
-FOR_SIZES = "Look at a reply under load, and name the engine if it is one that is known."
-FOR_ANSWERS = "Raise the server's own limits, or see whether its documents changed meanwhile."
-
-
-@dataclass(frozen=True, slots=True)
-class Bracket:
-    """``holds`` and ``fails`` in requests a second; None where that side stayed open.
-
-    ``sentence`` says what was found and, of an open side, why. ``chance_inside``: that the greatest
-    rate is in the interval; None where a side is open.
-    """
-
-    holds: float | None
-    fails: float | None
-    sentence: str
-    chance_inside: float | None = None
 
 
 def bracket(seen: Seen, effort: float = 1.0) -> Bracket:
     """The interval by all trials of a search that say something about the system."""
-    failing, seen = seen.failing, seen.by_rate
+    whole, failing, seen = seen, seen.failing, seen.by_rate
     found = _between_stalls(_after_overload(_bracket(seen, effort), seen), seen)
     found = _with_errors(found, seen, failing)
-    found = _below_other_answers(_over_connections(found, seen), seen)
-    found = replace(found, sentence=f"{found.sentence}{_few_others(found, seen)}")
+    found = _over_connections(found, seen)
+    if not whole.changed_in_time:
+        found = below_other_answers(found, seen)
+    if whole.low:
+        found = above_low(found, whole, seen)
+    if whole.changed_in_time:
+        found = changed_in_time(found, whole)
+    found = replace(found, sentence=f"{found.sentence}{few_others(found, seen)}")
     disturbed = [d for d in seen.driven if d.judged.disturbed]
     if not disturbed:
         return found
@@ -165,7 +159,7 @@ def _bracket(seen: Seen, effort: float) -> Bracket:
                 "machine, and search again."
             )
         elif any(d.judged.changed for d in seen.driven):
-            why = _all_changed(seen)
+            why = all_changed(seen)
         elif not any(d.judged.own_fault for d in seen.driven):
             why = (
                 "No request was due in the window of any trial, so nothing is known about the "
@@ -182,9 +176,12 @@ def _bracket(seen: Seen, effort: float) -> Bracket:
     keeps = [d.seems_kept for d in used]
     if not any(keeps):
         broken = [d.rate_per_s for d in used if d.judged.verdict == "fails"]
-        if rising := _later_when_less(used):
+        if rising := later_when_less(used):
             return Bracket(None, None, rising)
-        return Bracket(None, min(broken, default=None), _nothing_holds(seen))
+        said = _nothing_holds(seen)
+        if between_them := too_low.gap(rates, [d.judged for d in used]):
+            return Bracket(None, None, f"{said} {not_driven(*between_them)}")
+        return Bracket(None, min(broken, default=None), said)
     if all(keeps):
         sure = max(used, key=lambda d: (d.rate_per_s, d.judged.verdict == "holds", d.seconds))
         return _all_hold(seen, sure)
@@ -249,10 +246,12 @@ def _no_usual_speed(used: Sequence[Driven], where: Posterior) -> str:
     )
 
 
-def rough(found: Bracket, effort: float, enough: float = SURE_EFFORT) -> Bracket:
+def rough(
+    found: Bracket, effort: float, enough: float = SURE_EFFORT, *, by_queue: bool = False
+) -> Bracket:
     """The same; of trials too short for it, it is not said to hold with 95 %.
 
-    ``enough``: the least effort of which it is.
+    ``enough``: the least effort of which it is. ``by_queue``: for the queue, and not for requests.
     """
     if effort >= enough or found.sentence.startswith(NOT_COMPARABLE):
         return found
@@ -260,11 +259,20 @@ def rough(found: Bracket, effort: float, enough: float = SURE_EFFORT) -> Bracket
         return found
     told = found.sentence.replace("(95 %, ", "(").replace(" (95 %)", "")
     if enough > SURE_EFFORT:
+        trials = f"than {LONGEST_S * effort:g} s"
+        why = f"requests that take so long need longer trials {trials}"
+        if by_queue:
+            why = f"to build up to so long a limit a queue needs longer trials {trials}"
         told += (
-            f" {ROUGH}: requests that take so long need longer trials than {LONGEST_S * effort:g} "
-            "s, and of simulated searches so short up to half missed the truth. Search with an "
-            f"effort of {enough:.2g} or more before you rely on it."
+            f" {ROUGH}: {why}, and of simulated searches so short up to half missed the truth. "
+            f"Search with an effort of {enough:.2g} or more before you rely on it"
         )
+        told += ", or promise a shorter time." if by_queue else "."
+        if by_queue and LONGEST_S * enough > _HOUR_S:
+            told += (
+                " Its trials would last hours: so short ones show what the system answers at all, "
+                "and hardly which rate keeps the promise."
+            )
     else:
         told += (
             f" {ROUGH} (effort {effort:g}): with trials so short, the interval held the truth in "
@@ -321,90 +329,6 @@ def _all_hold(seen: Seen, top: Driven) -> Bracket:
     if limit < math.inf:
         said.append(f"{MORE_CORES}, and search again.")
     return Bracket(holds, None, " ".join(said))
-
-
-def _below_other_answers(found: Bracket, seen: Seen) -> Bracket:
-    """Nothing above the lowest rate at which the answers changed, which the sentence names."""
-    out = [d for d in seen.driven if d.judged.changed]
-    if not out or not seen.used:
-        return found
-    most = seen.changed_per_s
-    n, of = len(out), len(seen.driven)
-    which = f"{n} of {of} trials {plural(n, 'is', 'are')} left out"
-    if most == math.inf:
-        whose = plural(n, "its sampled replies", "the sampled replies of each")
-        why = f"because one of {whose} was not what the same request got when it was asked alone"
-        return replace(found, sentence=f"{found.sentence} {which}, {why}.")
-    by_sizes = _first_changed(seen).by_sizes
-    why = f"From {per_s(most)} on {HAD_SIZES if by_sizes else CHANGED} under load ({_others(seen)})"
-    if found.fails is not None and found.fails <= most:
-        return replace(found, sentence=f"{found.sentence} {why}: {which}.")
-    sentence, holds = found.sentence, found.holds
-    if found.chance_inside is not None:  # an interval whose upper end is not the one named here
-        holds = min(found.holds or 0.0, max(d.rate_per_s for d in seen.used))
-        sentence = f"The promise holds at {per_s(holds)} (95 %)."
-    if by_sizes:
-        why += ", so it is not known whether a rate from there on keeps the promise."
-        return Bracket(holds, None, f"{sentence} {why} {FOR_SIZES}")
-    why += ", so no rate from there on keeps the promise."
-    return Bracket(holds, most, f"{sentence} {why} {FOR_ANSWERS}")
-
-
-def _few_others(found: Bracket, seen: Seen) -> str:
-    """That the promise may be broken at any rate if other answers count as failed; else empty."""
-    top = math.inf if found.fails is None else ABOUT * found.fails
-    near = [d.judged for d in seen.used if d.rate_per_s <= top]
-    others, sampled = sum(j.others for j in near), sum(j.sampled for j in near)
-    least = min((k.condition.allowed for j in near for k in j.kept), default=1.0)
-    most = others_at_most(others, sampled)
-    if most < least:
-        return ""
-    return (
-        f" {IF_FAILED} ({others:,} of {sampled:,} sampled replies; up to {100 * most:.2g} % of "
-        "all may be), it is not known whether any of these rates keeps the promise."
-    )
-
-
-def _all_changed(seen: Seen) -> str:
-    least = min(d.rate_per_s for d in seen.driven if d.judged.changed)
-    by_sizes = _first_changed(seen).by_sizes
-    what, remedy = (HAD_SIZES, FOR_SIZES) if by_sizes else (CHANGED, FOR_ANSWERS)
-    return (
-        f"{NOT_COMPARABLE}: {what} under load, down to {per_s(least)} ({_others(seen)}), and no "
-        "trial at a lower rate says anything. So it is not known which rate keeps the promise. "
-        f"{remedy}"
-    )
-
-
-def _first_changed(seen: Seen) -> Judged:
-    """The trial at the lowest rate at which the answers changed, rather of more than one reply."""
-    changed = (d for d in seen.driven if d.judged.changed)
-    return min(changed, key=lambda d: (d.judged.others < 2, d.rate_per_s)).judged
-
-
-def _others(seen: Seen) -> str:
-    """How many answers changed in the trial at the lowest rate at which they did."""
-    found = _first_changed(seen)
-    n, of = f"{found.others:,}", f"{found.sampled:,}"
-    if found.by_sizes:
-        return f"{n} of {of} replies have another size than when the same was asked alone"
-    return f"{n} of {of} sampled replies are not what the same requests got when asked alone"
-
-
-def _later_when_less(used: list[Driven]) -> str:
-    """That more requests are late at lower rates, so higher ones may do; empty where not."""
-    least, most = (pick(used, key=lambda d: d.rate_per_s) for pick in (min, max))
-    for low, high in zip(least.judged.kept, most.judged.kept, strict=True):
-        if low.low > max(high.high, low.condition.allowed):
-            return (
-                f"The promise was broken at {per_s(most.rate_per_s)}, and at lower rates by more: "
-                f"{low.share:.2%} of the requests broke {low.condition.text} at "
-                f"{per_s(least.rate_per_s)}, and {high.share:.2%} at {per_s(most.rate_per_s)}. A "
-                "system that collects requests, or keeps answers for a while, may keep the promise "
-                "at higher rates: drive those (`rate_per_s`). Where it holds and where it fails is "
-                "not known."
-            )
-    return ""
 
 
 def _nothing_holds(seen: Seen) -> str:

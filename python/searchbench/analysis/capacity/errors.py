@@ -113,7 +113,7 @@ def _in_time(found: Failing, rates: Sequence[float], judged: Sequence[Judged]) -
     effect = _clusters(own)
     of = [k.requests / effect for k in own]
     failed = [k.share * requests for k, requests in zip(own, of, strict=True)]
-    if len(own) < 2 or not _depends(failed, of):
+    if len(own) < 2 or not depends(failed, of):
         return found
     return replace(found, passing=True, settled=False)
 
@@ -143,7 +143,7 @@ def _failing(rates: Sequence[float], kept: Sequence[Kept], index: int) -> Failin
     of = [k.requests / effect for k in kept]
     failed = [k.share * requests for k, requests in zip(kept, of, strict=True)]
     n = len(rates)
-    while n > 1 and _depends(failed[:n], of[:n]):
+    while n > 1 and depends(failed[:n], of[:n]):
         n -= 1
     if not any(k.share >= condition.allowed for k in kept[:n]):
         return None
@@ -170,8 +170,9 @@ def _clusters(kept: Sequence[Kept]) -> float:
     return math.fsum(effects) / math.fsum(errors) if any(errors) else 1.0
 
 
-def _depends(failed: Sequence[float], of: Sequence[float]) -> bool:
-    """Whether more (or fewer) fail above some rate than up to it, by an exact test of each split.
+def depends(failed: Sequence[float], of: Sequence[float]) -> bool:
+    """Whether more (or fewer) fail above some rate than up to it, by an exact test of each split;
+    or after some time than before, where both are in the order driven.
 
     Of x failed ones as many as a binomial says are above, in the share of the requests there.
     """

@@ -6,6 +6,8 @@
 
 One trial near the answer says little by itself: the late requests of 30 s may come in five
 clusters. So a search ends when all of its trials together (posterior.py) are sure enough.
+
+Longer than most files: what a search has seen, and what it does next for that, are read together.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from searchbench.analysis.capacity import errors
+from searchbench.analysis.capacity import answers, errors, filling, too_low
 from searchbench.analysis.capacity.posterior import Posterior, posterior
 from searchbench.analysis.capacity.promise import Judged
 
@@ -27,7 +29,6 @@ LATE_ONES = 300  # that a full trial should have, where as many are late as may 
 CLUSTER = 150  # of more late requests at a time, trials are longer in proportion, up to twice
 AGAIN = 2  # full trials on each side: a server changes
 COVERED_S = 60.0  # of one below the limit: a merge or a neighbour may come once a minute
-LIMITS = 100  # how many times its limit a full trial should last
 SHORTEST_S, LONGEST_S = 1.0, 120.0
 SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
 FEWEST = 20  # requests of a trial, as they are expected
@@ -102,16 +103,35 @@ class Seen:
     @cached_property
     def failing(self) -> list[errors.Failing]:
         """Errors that do not depend on the rate, so that only chance says where they are few."""
-        used = self.used  # in the order driven
-        return errors.whatever_the_rate([d.rate_per_s for d in used], [d.judged for d in used])
+        return errors.whatever_the_rate(*_split(self.used))  # in the order driven
 
-    @property
-    def by_rate(self) -> Seen:
+    @cached_property
+    def without_errors(self) -> Seen:
         """The same trials without these errors."""
         if not self.failing:
             return self
         judged = [errors.apart(d.judged, d.rate_per_s, self.failing) for d in self.driven]
         return Seen([replace(d, judged=j) for d, j in zip(self.driven, judged, strict=True)])
+
+    @cached_property
+    def low(self) -> list[Driven]:
+        """Trials, without these errors, that broke the promise because too little came."""
+        used = self.without_errors.used
+        return [used[i] for i in too_low.below(*_split(used))]
+
+    @property
+    def low_again(self) -> bool:
+        """Whether one of them was driven after a rate that kept the promise."""
+        used = self.without_errors.used
+        rates, judged = _split(used)
+        return too_low.again(rates, judged, too_low.below(rates, judged))
+
+    @property
+    def by_rate(self) -> Seen:
+        """The same trials, as far as more load decides: without these errors, and without those."""
+        low = {id(d) for d in self.low}
+        found = self.without_errors
+        return Seen([d for d in found.driven if id(d) not in low]) if low else found
 
     @cached_property
     def stalled(self) -> list[Driven]:
@@ -150,12 +170,20 @@ class Seen:
 
     @cached_property
     def changed_per_s(self) -> float:
-        """The lowest rate at which the answers are others than those asked for; infinite: none.
+        """The lowest rate at which the answers are others than those asked for; infinite: none, or
+        it is not the rate that made them others.
 
         One other reply of a short trial leaves it out, and says nothing of the rate.
         """
+        if self.changed_in_time:
+            return math.inf
         found = [d for d in self.driven if d.judged.changed and d.judged.others > 1]
         return min((d.rate_per_s for d in found), default=math.inf)
+
+    @cached_property
+    def changed_in_time(self) -> bool:
+        """Whether the answers became others with the time, and not with the rate."""
+        return answers.in_time(*_split(self.driven))
 
     def client_limit(self, rate_per_s: float) -> float:
         """The lowest rate above this one at which the client's own lateness broke the promise."""
@@ -184,6 +212,10 @@ class Seen:
         """How many trials for other promises are at about its rate; 1 if it was for this one."""
         others = [d.rate_per_s / one.rate_per_s for d in self.used if not d.own]
         return 1 if one.own else sum(abs(math.log(ratio)) < ALIKE for ratio in others)
+
+
+def _split(trials: Sequence[Driven]) -> tuple[list[float], list[Judged]]:
+    return [d.rate_per_s for d in trials], [d.judged for d in trials]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +268,13 @@ def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) ->
             return None
         least = min(d.rate_per_s for d in seen.used)
         return Next(least, _at_least(least, COVERED_S * effort), full=True)
+    if seen.changed_in_time:
+        return None
+    once_more = answers.probe(*_split(seen.driven))
+    if once_more is None and seen.low and not seen.low_again:
+        once_more = max(d.rate_per_s for d in seen.low)
+    if once_more is not None:  # is it the rate, or the time?
+        return Next(once_more, _seconds(seen, once_more, left, effort, full=False), full=False)
     seen = seen.by_rate
     rate, full = _rate(seen, effort)
     if rate is None:
@@ -251,27 +290,45 @@ def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) ->
 
 
 def full_s(seen: Seen, rate_per_s: float) -> float:
-    """The least length of a full trial: enough requests, and long beside the limit.
+    """The least length of a full trial: enough requests, and so long that a queue up to the limit
+    has built up in it.
 
     Of a condition for a class so many that there are enough of that class.
     """
+    judged = [d.judged for d in seen.used]
     conditions = [k.condition for k in seen.driven[0].judged.kept]
-    limits = [c.limit_ns / 1e9 for c in conditions if c.limit_ns is not None]
-    # Errors are none or many; 4 / allowed requests without one say that the promise is kept.
-    requests = max(
-        (LATE_ONES if c.limit_ns is not None else 4) / c.allowed / _share(seen, i)
+    queue_s = max(
+        filling.built_up_s(c, rate_per_s, filling.varies(judged, i))
         for i, c in enumerate(conditions)
     )
-    return max(SHORTEST_S, requests / rate_per_s, LIMITS * max(limits, default=0.0))
+    # Errors are none or many; 4 / allowed requests without one say that the promise is kept.
+    return max(SHORTEST_S, _requests(seen) / rate_per_s, queue_s / SURE_EFFORT)
+
+
+def _requests(seen: Seen) -> float:
+    """How many a full trial should have."""
+    return max(
+        (LATE_ONES if c.limit_ns is not None else 4) / c.allowed / _share(seen, i)
+        for i, c in enumerate(k.condition for k in seen.driven[0].judged.kept)
+    )
+
+
+def by_queue(seen: Seen) -> bool:
+    """Whether a queue up to the limit is what full trials have to be long for."""
+    if not seen.used:
+        return False
+    rate = seen.by_rate.where.quantile(0.5)
+    return full_s(seen, rate) > max(SHORTEST_S, 1.01 * _requests(seen) / rate)
 
 
 def enough(seen: Seen) -> float:
     """The least effort whose trials are so long beside its limit that an interval is surely right.
 
-    Trials of slow requests would have to be longer than any are (``LONGEST_S`` times the effort):
-    they have too few requests, and a queue that begins empty has not built up in them.
+    Trials of slow requests, or for a generous limit, would have to be longer than any are
+    (``LONGEST_S`` times the effort): they have too few requests, and a queue that begins empty has
+    not built up in them. What breaks the promise all the same, at every rate, does so surely.
     """
-    if not seen.used:
+    if not any(d.seems_kept for d in seen.used):
         return SURE_EFFORT
     least = full_s(seen, seen.by_rate.where.quantile(0.5))
     return SURE_EFFORT * max(1.0, least / LONGEST_S)
@@ -335,6 +392,10 @@ def _rate(seen: Seen, effort: float) -> tuple[float | None, bool]:
         late = [d for d in seen.driven if d.judged.own_fault and d.rate_per_s < least.rate_per_s]
         if len(late) >= _LATE:
             return None, False
+        late_at = [d.rate_per_s for d in seen.driven if d.judged.own_fault]
+        higher = too_low.higher(*_split(used), [*late_at, seen.changed_per_s])
+        if higher is not None:
+            return higher, False
         # Where the client itself was late, nothing is known yet: lower than that.
         return _down(seen, min([least, *late], key=lambda d: d.rate_per_s)), False
     if all(keeps):

@@ -56,7 +56,9 @@ class Kept:
     ``effective``: how many of ``requests`` independent ones the window is worth for this share.
     ``quantile_ns``: the condition's quantile as it was, and ``spread``, the standard error of its
     logarithm; None of a condition on errors, and where so many failed that it has no time.
-    ``for_part``: the share of the window's slices in which more failed than may.
+    ``for_part``: the share of the window's slices in which more failed than may. ``varies``: the
+    squared coefficient of variation of the responses of those that ended well, none taken for
+    longer than the limit.
     """
 
     condition: Condition
@@ -68,6 +70,7 @@ class Kept:
     quantile_ns: float | None = None
     spread: float | None = None
     for_part: float = 0.0
+    varies: float = 0.0
 
     @property
     def verdict(self) -> Verdict:
@@ -94,7 +97,8 @@ class Judged:
     waits for a free connection it would have been kept. No trace alone knows these either.
     ``disturbed``: by the audit others took too much of the cores in use; no trace alone knows it.
     ``lasted_s``: warm-up and window. ``stalls_s``: how long the server gave no reply, each time;
-    ``stalled``: these alone broke the promise (stalls.py).
+    ``stalled``: these alone broke the promise (stalls.py). ``sways``: the variance of what the
+    queue grew by, for each request that was due.
     """
 
     kept: tuple[Kept, ...]
@@ -116,6 +120,12 @@ class Judged:
     lasted_s: float = 0.0
     stalls_s: tuple[float, ...] = ()
     stalled: bool = False
+    sways: float = 0.0
+
+    @property
+    def requests(self) -> int:
+        """Of the condition that is about most of them."""
+        return max((k.requests for k in self.kept), default=0)
 
     @property
     def changed(self) -> bool:
@@ -205,7 +215,8 @@ def _as_it_was(promise: tuple[Condition, ...], trace: Trace) -> Judged:
         verdict = "holds"
     offered, answered = throughput.offered(trace).value, throughput.answered(trace).value
     of_all = (offered, answered, share, low, high)
-    return Judged(tuple(kept), *of_all, own_fault=False, verdict=verdict)
+    sways = found.per_request() if found is not None else 0.0
+    return Judged(tuple(kept), *of_all, own_fault=False, verdict=verdict, sways=sways)
 
 
 def _of_class(condition: Condition, trace: Trace, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -243,7 +254,16 @@ def _kept(
     high = beta(1 - tail, x + 1, effective - x) if x < effective else 1.0
     of, late = (np.histogram(at, edges)[0] for at in (due, due[failed]))
     for_part = float((late > condition.allowed * of).sum() / np.count_nonzero(of))
-    return Kept(condition, n, share, low, high, effective, quantile, spread, for_part)
+    varies = _varies(response, condition.limit_ns)
+    return Kept(condition, n, share, low, high, effective, quantile, spread, for_part, varies)
+
+
+def _varies(response: NDArray[np.int64], limit_ns: float | None) -> float:
+    """What takes longer than the limit is late by itself; what builds up a queue to it is less."""
+    if limit_ns is None:
+        return 0.0
+    took = np.minimum(response[response < _NEVER], limit_ns).astype(np.float64)
+    return float(took.var() / took.mean() ** 2) if took.size else 0.0
 
 
 def _upper(ordered: NDArray[np.int64], tail: float) -> float:

@@ -1,11 +1,16 @@
-"""What a search found, in sentences: its interval, and for how long the server was watched."""
+"""What a search found, in sentences: its interval, what it broke below it, and for how long the
+server was watched.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from searchbench.analysis.capacity import stalls
-from searchbench.analysis.capacity.pace import WIDTH, Seen
+from searchbench.analysis.capacity.found import Bracket
+from searchbench.analysis.capacity.pace import WIDTH, Driven, Seen
 from searchbench.analysis.words import per_s, plural
 
 
@@ -41,3 +46,59 @@ def watched(seen: Sequence[Seen]) -> str:
     """For how long the server was watched in all; empty where it was not."""
     lasted_s = sum(d.judged.lasted_s for one in seen for d in one.driven)
     return stalls.watched(lasted_s) if lasted_s else ""
+
+
+def above_low(found: Bracket, whole: Seen, seen: Seen) -> Bracket:
+    """The same, of rates above those that broke the promise for so little load.
+
+    ``seen``: without these. Not driven again afterwards, the time may have made that.
+    """
+    top = max(whole.low, key=lambda d: d.rate_per_s)
+    kept = min(d.rate_per_s for d in seen.used if d.seems_kept)
+    worst = max(top.judged.kept, key=lambda k: k.share / k.condition.allowed)
+    low, at, n = min(d.rate_per_s for d in whole.low), per_s(top.rate_per_s), len(whole.low)
+    said = (
+        f"The promise was broken at low rates: in {n} trials from {per_s(low)} to {at} "
+        f"({worst.share:.2%} of the requests broke {worst.condition.text} at {at}), and it was "
+        f"kept at {per_s(kept)}. "
+    )
+    told = f"{found.sentence[:1].lower()}{found.sentence[1:]}"
+    if not whole.low_again:
+        said += (
+            "Whether so little load makes that, or the server became faster meanwhile, is not "
+            f"known: drive {at} again (`rate_per_s`). Of the other rates: {told}"
+        )
+        return Bracket(None, found.fails, said)
+    said += (
+        "Driven again after that, so low a rate broke it again. A system that collects requests "
+        "does this, and one whose processors sleep between them. Where between these rates it "
+        f"begins to keep the promise is not known. Above: {told}"
+    )
+    return replace(found, sentence=said, broken_up_to=top.rate_per_s)
+
+
+def not_driven(base: float, over: float) -> str:
+    """That a rate between these two may keep a promise that all trials broke."""
+    between_them = f"between {per_s(base)} and {per_s(over)}"
+    if over == math.inf:
+        between_them = f"above {per_s(base)}"
+    return (
+        "Its times hardly go with the rate, and whether it keeps the promise at a rate "
+        f"{between_them} is not known: drive some (`rate_per_s`)."
+    )
+
+
+def later_when_less(used: list[Driven]) -> str:
+    """That more requests are late at lower rates, so higher ones may do; empty where not."""
+    least, most = (pick(used, key=lambda d: d.rate_per_s) for pick in (min, max))
+    for low, high in zip(least.judged.kept, most.judged.kept, strict=True):
+        if low.low > max(high.high, low.condition.allowed):
+            return (
+                f"The promise was broken at {per_s(most.rate_per_s)}, and at lower rates by more: "
+                f"{low.share:.2%} of the requests broke {low.condition.text} at "
+                f"{per_s(least.rate_per_s)}, and {high.share:.2%} at {per_s(most.rate_per_s)}. A "
+                "system that collects requests, or keeps answers for a while, may keep the promise "
+                "at higher rates: drive those (`rate_per_s`). Where it holds and where it fails is "
+                "not known."
+            )
+    return ""

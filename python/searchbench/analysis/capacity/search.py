@@ -15,12 +15,8 @@ from typing import Any
 
 from searchbench.analysis.agreement import agreement
 from searchbench.analysis.capacity import connections, first
-from searchbench.analysis.capacity.bracket import (
-    SUSPECT,
-    Bracket,
-    bracket,
-    rough,
-)
+from searchbench.analysis.capacity.bracket import SUSPECT, bracket, rough
+from searchbench.analysis.capacity.found import Bracket
 from searchbench.analysis.capacity.pace import (
     FURTHER,
     LONGEST_S,
@@ -29,6 +25,7 @@ from searchbench.analysis.capacity.pace import (
     Driven,
     Next,
     Seen,
+    by_queue,
     enough,
     following,
     full_s,
@@ -41,6 +38,7 @@ from searchbench.analysis.remedies import spelt
 from searchbench.analysis.trial import driven, replies, throughput, warmup
 from searchbench.analysis.trial.machine import disturbances
 from searchbench.analysis.trial.measured import read_trace
+from searchbench.analysis.words import per_s
 from searchbench.record import Record, Trial
 from searchbench.workload.load_table import WARMUP_LIMIT_S, Condition, parse_promise
 
@@ -228,7 +226,8 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
         seen = [seen_by(s.trials, s.judged, promise, judging.effort) for s in searches]
         least = max((enough(one) for one in seen), default=SURE_EFFORT)
         hull = _hull([bracket(one, judging.effort) for one in seen], seen)
-        hull = rough(hull, judging.effort, least)
+        queue = any(enough(one) == least and by_queue(one) for one in seen)
+        hull = rough(hull, judging.effort, least, by_queue=queue)
         breaks_first = first.breaks_first(seen, promises[promise])
         of_class = first.sentence(breaks_first) or first.broken_at_all(seen, promises[promise])
         found.append(
@@ -250,6 +249,7 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
                 enough=least,
                 speeds=max((_speeds(one.by_rate) for one in seen), default=0.0),
                 first=breaks_first,
+                broken_up_to=hull.broken_up_to,
             )
         )
     return found
@@ -290,15 +290,19 @@ def _hull(brackets: Sequence[Bracket], seen: Sequence[Seen]) -> Bracket:
     highs = [min(b.fails, most) for b in brackets if b.fails is not None]
     low = min(lows) if len(lows) == len(brackets) else None
     high = max(highs) if len(highs) == len(brackets) else None
+    up_to = max((b.broken_up_to for b in brackets if b.broken_up_to is not None), default=None)
     if low is None or high is None:
         n = len(brackets)
         parts = [f"In search {i} of {n}: {b.sentence}" for i, b in enumerate(brackets, 1)]
-        return Bracket(low, high, " ".join(parts))
+        return Bracket(low, high, " ".join(parts), broken_up_to=up_to)
     chances = [b.chance_inside for b in brackets if b.chance_inside is not None]
     trials, n = sum(len(s.used) for s in seen), len(brackets)
+    also = "" if up_to is None else f" At {per_s(up_to)} and below the promise was broken."
     if max(lows) >= min(highs):
-        return Bracket(low, high, apart(low, high, trials, n))
-    return Bracket(low, high, between(low, high, trials, n), min(chances, default=None))
+        told = apart(low, high, trials, n) + also
+        return Bracket(low, high, told, broken_up_to=up_to)
+    told = between(low, high, trials, n) + also
+    return Bracket(low, high, told, min(chances, default=None), up_to)
 
 
 def _trial(one: Driven) -> CapacityTrial:

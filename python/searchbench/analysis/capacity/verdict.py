@@ -10,12 +10,8 @@ from itertools import combinations, permutations
 from searchbench.analysis.answer import Rank, Said, said, sentences
 from searchbench.analysis.capacity import alike, meanwhile
 from searchbench.analysis.capacity.alike import LEFT_OUT
-from searchbench.analysis.capacity.bracket import (
-    HOW_OFTEN,
-    IF_FAILED,
-    NOT_COMPARABLE,
-    ROUGH,
-)
+from searchbench.analysis.capacity.bracket import HOW_OFTEN, ROUGH
+from searchbench.analysis.capacity.otherwise import IF_FAILED, NOT_COMPARABLE
 from searchbench.analysis.capacity.pace import SURE_EFFORT
 from searchbench.analysis.capacity.table import table
 from searchbench.analysis.compare import builds, standing
@@ -55,7 +51,7 @@ def sustained(judged: Judgement, work: Works, samples: Samples) -> Judgement:
         return unsure_of[x.subject, y.subject, x.promise]
 
     def _unsure(x: Capacity, y: Capacity) -> str:
-        if why := rough(x, y):
+        if why := unordered(x, y):
             return why
         names = x.subject, y.subject
         found = alike.under_load(work(*names), (x, y), (steps, steps), (samples, samples), names)
@@ -166,13 +162,29 @@ def interval(found: Capacity) -> str:
 
 
 def above(a: Capacity, b: Capacity, gap: float = 1.0) -> bool:
-    """Whether a is shown to sustain more than b: it ``leads``, and neither interval is rough."""
-    return leads(a, b, gap) and not rough(a, b)
+    """Whether a is shown to sustain more than b: it ``leads``, and nothing leaves that open."""
+    return leads(a, b, gap) and not unordered(a, b)
 
 
 def leads(a: Capacity, b: Capacity, gap: float = 1.0) -> bool:
     """Whether a's whole interval is above b's, by more than the ratio ``gap``."""
     return a.holds is not None and b.fails is not None and a.holds > gap * b.fails
+
+
+def unordered(a: Capacity, b: Capacity) -> str:
+    """Why nothing is said to sustain more, however far two intervals are apart, in a clause; empty:
+    it may be.
+    """
+    if why := rough(a, b):
+        return why
+    low = [one for one in (a, b) if one.broken_up_to is not None]
+    if len(low) != 1:  # of two that both break it there, the greatest rates are compared
+        return ""
+    rate = per_s(low[0].broken_up_to or 0.0)
+    return (
+        f"which is not resolved: {low[0].subject} breaks the promise at {rate} and below, so which "
+        "sustains more depends on the rate"
+    )
 
 
 def rough(*those: Capacity) -> str:
@@ -187,7 +199,7 @@ def rough(*those: Capacity) -> str:
     least = min(one.effort for one in few)
     said = f"at an effort of {least:g} intervals miss too often"
     if enough > SURE_EFFORT:
-        said += " where requests take so long"
+        said += " where requests may take so long"
     return f"which is not resolved: {said}; search with --effort {enough:.2g} or more"
 
 

@@ -14,6 +14,10 @@ from searchbench.record import Record
 # How far the speeds of two builds of one index are taken to scatter (standard deviation) where
 # nothing was built twice: segments fall otherwise, pages lie elsewhere. A convention.
 SD = 0.02
+# The same of two starts of one system, which all steps of a sweep share: memory is laid out
+# otherwise, a compiler finds other paths hot, threads fall on other cores. A convention too, and a
+# wide one, as nothing on record hints at how far starts of this system scatter.
+STARTS_SD = 0.05
 
 Builds = Mapping[str, Mapping[int, str]]  # by treatment and block, what built the index
 
@@ -58,23 +62,24 @@ def over_runs(a: Sequence[Mapping[int, str]], b: Sequence[Mapping[int, str]], kn
     return len(once) > 1 or any(x & y for side in sides for x, y in combinations(side, 2))
 
 
-def alike(pairs: int) -> float:
-    """The ratio that two builds of equal systems pass in 5 % of studies with so many ``pairs``.
+def alike(pairs: int, sd: float = SD) -> float:
+    """The ratio that two builds of equal systems pass in 5 % of studies with so many ``pairs``, or
+    two of what else scatters by ``sd``.
 
     Two builds differ by √2 standard deviations; Šidák (1967) over the pairs, which holds however
     they depend on each other. 1.06 for one pair.
     """
     each = 1 - (1 - ALPHA) ** (1 / max(1, pairs))
-    return math.exp(normal(1 - each / 2) * math.sqrt(2) * SD)
+    return math.exp(normal(1 - each / 2) * math.sqrt(2) * sd)
 
 
-def floor(pairs: int, ratio: Estimate) -> float:
+def floor(pairs: int, ratio: Estimate, sd: float = SD) -> float:
     """The same with the noise of this ``ratio``, half its interval, on top, in quadrature, as what
     is independent adds up.
     """
     span = ratio.interval
     noise = (math.log(span.high) - math.log(span.low)) / 2 if span else 0.0
-    return math.exp(math.hypot(math.log(alike(pairs)), noise))
+    return math.exp(math.hypot(math.log(alike(pairs, sd)), noise))
 
 
 def sentence(floors: Sequence[float]) -> str:
@@ -94,3 +99,22 @@ def said(ratio: float) -> str:
     """Why a difference is not resolved that is below this floor."""
     share = f"{100 * (ratio - 1):.1f} %"
     return f"the index was built once, and below {share} a difference may be that of two builds"
+
+
+def of_starts(floors: Sequence[float]) -> str:
+    """That two starts differ, which no interval covers; empty where all ``floors`` are 1."""
+    least = min((size for size in floors if size > 1), default=1.0)
+    if least == 1:
+        return ""
+    return (
+        f"Each system was started once, so no difference below {100 * (least - 1):.0f} % is "
+        "resolved: another start of it may be faster or slower at all loads. By how much is not "
+        f"known, and {100 * STARTS_SD:g} % (standard deviation) is assumed; to know, drive each "
+        "several times (--repeat 5), which starts it anew."
+    )
+
+
+def said_of_starts(ratio: float) -> str:
+    """Why a difference is not resolved that is below this floor."""
+    share = f"{100 * (ratio - 1):.0f} %"
+    return f"each was started once, and below {share} a difference may be that of two starts"

@@ -15,7 +15,7 @@ from searchbench.analysis.words import digits, listed, words
 
 NAMED = 3  # classes that a sentence names
 _SHOWN = 3  # treatments that get a sentence
-_OF_CLASSES = ("response_p99", "service_p99")  # where the metric of the whole is of no class
+_OF_CLASSES = ("response_p99", "service_p99")  # where that of the whole is throughput
 _VERDICTS = ("slower", "differs", "faster")
 _SAID = {"slower": "is slower", "differs": "differs", "faster": "is faster"}
 
@@ -58,7 +58,7 @@ def _of_treatment(
         parts.append(f"not shown to differ for {few}")
     but = ""
     if whole is not None and whole.verdict in _VERDICTS and any(_against(o, whole) for o in found):
-        but = f"{_SAID[whole.verdict]} overall ({_ratio(whole)}), but "
+        but = f"{_SAID[whole.verdict]} overall ({_ratio(whole)}) and "
     return f"By class of queries and {words(metric)}, the second{which} {but}{', '.join(parts)}."
 
 

@@ -1,4 +1,7 @@
-"""What is said of two records: the decision, what it rests on, a table for the terminal."""
+"""What is said of two records: the decision, what it rests on, a table for the terminal.
+
+Longer than most files, because sentences that stand side by side are written side by side.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,13 @@ from searchbench.analysis.compare.lost import Lost
 from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
 from searchbench.analysis.compare.verdict import clip
-from searchbench.analysis.judgement import Estimate, Interval, Judgement, RecordLine
+from searchbench.analysis.judgement import (
+    ClassLine,
+    Estimate,
+    Interval,
+    Judgement,
+    RecordLine,
+)
 from searchbench.analysis.stats.intervals import ALPHA, LEVEL
 from searchbench.analysis.words import (
     digits,
@@ -50,8 +59,10 @@ def sentences(
     gone: Lost,
     dropped: Mapping[str, str],
     require: str,
+    of_classes: Sequence[str] = (),
 ) -> list[Said]:
     """The decision, by ``metric``; ``worse``: lines whose loss is beyond the threshold.
+    ``of_classes``: those of which a loss is (``classes_lost``).
 
     ``gone``: what the second lost, and of what nothing can be told; ``dropped``: by label, which
     answers it lost. ``require``: what agreeing means.
@@ -93,14 +104,18 @@ def sentences(
     elif any(line.ratio for line in own):
         beyond = f"resolved loss exceeds {100 * threshold:g} %{standing.few(own)}"
         which = "Of the others, no" if {**lost, **dropped, **gone.not_known} else "No"
-        answer.append(f"{which} {beyond}{_not_excluded(own, threshold)}{other}.")
+        but = f", but {_more(of_classes)}" if of_classes else ""
+        which = "Over all queries no" if but and which == "No" else which
+        answer.append(f"{which} {beyond}{_not_excluded(own, threshold)}{other}{but}.")
     elif own and not any(line.label not in gone.not_known for line in own):
         pass  # the reason is told already
     elif own:
         why, _ = most_frequent([line.reason for line in own])
         answer.append(f"No speed could be compared between the two records: {why}.")
     told += said(answer, Rank.ANSWER)
-    told += said([_of_absent(found.absent), _only_in_first(found, lost)], Rank.DOUBT)
+    told += said(
+        [_of_absent(found.absent), _only_in_first(found, {**lost, **gone.not_known})], Rank.DOUBT
+    )
     told += said(gone.partly, Rank.DOUBT)
     told += said([_only_leads(own, found.unit)], Rank.DOUBT)
     told += said([_of_queries(own, require, found.unit)], Rank.MORE)
@@ -111,6 +126,23 @@ def sentences(
     told += said([answered.sentence(found.agreed), unread.sentence(found.unread)], Rank.DOUBT)
     told += said([_named("Only in the second", found.only[1])], Rank.MORE)
     return told
+
+
+def classes_lost(found: Sequence[ClassLine], threshold: float) -> list[str]:
+    """The classes of which a loss beyond the threshold is resolved, by any metric."""
+    lost = (
+        one.name
+        for one in found
+        if one.line.verdict in ("slower", "differs")
+        and one.line.ratio
+        and one.line.ratio.value < 1 - threshold
+    )
+    return [*dict.fromkeys(lost)]
+
+
+def _more(names: Sequence[str]) -> str:
+    what = "the class" if len(names) == 1 else "the classes"
+    return f"{what} {listed(names) if len(names) <= _SHOWN else _all(names)} lost more than that"
 
 
 def _otherwise(line: RecordLine) -> bool:
@@ -196,6 +228,8 @@ def _of_lost(lost: Mapping[str, str], unit: str) -> str:
     if not lost:
         return ""
     how = "answered well in the first and not in the second"
+    if unit != "trial" and any(why.endswith(" runs") for why in lost.values()):
+        how = "answered well in the first, and not in half of the second's runs or more"
     if unit == "trial":
         how = "with valid trials in the first and none in the second"
         if any(why.endswith(" runs") for why in lost.values()):
@@ -403,16 +437,21 @@ def reasons(lines: Sequence[RecordLine], metric: str) -> Iterator[str]:
 
 
 def around(
-    decision: Sequence[Said], sides: Sequence[Judgement], lines: Sequence[RecordLine], note: str
+    decision: Sequence[Said],
+    sides: Sequence[Judgement],
+    lines: Sequence[RecordLine],
+    note: str,
+    gone: bool,
 ) -> Iterator[Said]:
     """The decision on two sweeps or searches, after what is void and before what is not known.
 
-    What is void in a search that has an interval all the same comes after the decision.
+    What is void in a search that has an interval all the same comes after the decision. So does
+    what is void where something is lost or unknown (``gone``): of that the decision has the reason.
     """
     void: dict[bool, list[str]] = {True: [], False: []}
     for which, side in zip(("first", "second"), sides, strict=True):
         told = side.void.replace("Void:", f"Void, in the {which} record:", 1)
-        void[side.void_first].append(told)
+        void[side.void_first and not gone].append(told)
     yield from said(void[True], Rank.ANSWER)
     yield from decision
     yield from said(void[False], Rank.DOUBT)

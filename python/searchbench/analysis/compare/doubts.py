@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product, starmap
 
-from searchbench.analysis.compare import builds, failed, otherwise, standing, state
+from searchbench.analysis.compare import builds, failed, otherwise, standing, state, whole
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine
 from searchbench.analysis.words import of_job
@@ -39,8 +39,12 @@ def of(
     is not resolved if any of these could. ``once``: treatments with builds that have no replicate;
     ``trials``: else the records are sweeps.
     """
-    if line.ratio is None or line.metric.startswith("capacity"):
+    if line.ratio is None:
         return line, ()
+    ratio, log = line.ratio, math.log(line.ratio.value)
+    gain = log > 0 and otherwise.least(ratio) <= line.answers_floor > 1
+    if line.metric.startswith("capacity"):  # a search drives rates of its own, and has no state
+        return line, _once(line) if gain else []
     sides = [
         [
             (f"further run {i} of the {which}" if i else f"the {which}", run, key)
@@ -51,8 +55,6 @@ def of(
     ]
     if not all(sides):
         return line, ()
-    ratio, log = line.ratio, math.log(line.ratio.value)
-    gain = log > 0 and otherwise.least(ratio) <= line.answers_floor > 1
     if of_job(line.metric):  # it has no state and no requests, and makes what is built
         return line, [line.answers_doubt] if gain else []
     states = max(
@@ -74,7 +76,25 @@ def of(
         limits.append((math.inf, line.answers_doubt))
     if log > 0 and line.over == "counted":
         limits.append((math.inf, "a gain is not resolved without one mix of queries"))
+    elif line.over == "counted" and not all(starmap(_clients_known, chain(*sides))):
+        limits.append((math.inf, whole.NO_CLIENTS))
     return line, [why for most, why in limits if most > 1 and abs(log) <= math.log(most)]
+
+
+def _once(line: RecordLine) -> list[str]:
+    """The doubt about answers, said once: the line's reason may have it."""
+    return ["" if line.answers_doubt in line.reason else line.answers_doubt]
+
+
+def _clients_known(_: str, run: Run, key: Key) -> bool:
+    """Whether it is on record of every trial which client asked what; of one client it always is.
+
+    Else counted requests are weighed by what may be whom the server favours.
+    """
+    load = run.load(key)
+    return (load.clients or 1) == 1 or all(
+        run.samples.measured(t.trial).client is not None for t in run.valid(key).values()
+    )
 
 
 def _of_requests(

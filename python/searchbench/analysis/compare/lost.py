@@ -13,11 +13,16 @@ from dataclasses import dataclass, field
 from searchbench.analysis.compare import otherwise
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine, TrialResult
-from searchbench.analysis.stats.intervals import ALPHA
+from searchbench.analysis.stats.distributions import more_often
+from searchbench.analysis.stats.intervals import ALPHA, holm
 from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
 from searchbench.analysis.trial.served import UNSERVED
 from searchbench.analysis.words import of_job, plural
 
+# What is said of runs that lack something while others have it, of one run and of several.
+NO_TRIAL = "has no valid trial of it", "have no valid trial of it"
+NOT_WELL = "did not answer well there", "did not answer well there"
+NO_LIMIT = "failed below a limit of the first", "failed below a limit of the first"
 ABSENT = "the second does not have it"
 SPOILT = "by the load generator or the machine, which says nothing about the system"
 BY_SYSTEM = frozenset(
@@ -30,8 +35,8 @@ BY_SYSTEM = frozenset(
 class Seen:
     """Of one treatment in the runs of one side: how many have a valid trial, the reasons of those
     in which the system ``failed`` or which do not have it, and of those that were ``spoilt``.
-    ``trials``: how many there are in runs with a valid one; ``broken``: the reasons of those of
-    them in which the system failed.
+    ``trials``: how many there are in all runs, but for those that were spoilt; ``broken``: the
+    reasons of those of them in which the system failed.
     """
 
     valid: int = 0
@@ -55,6 +60,26 @@ class Seen:
         """The most frequent reason, a clause."""
         reasons = self.failed or ([ABSENT] if self.absent else self.spoilt)
         return Counter(reasons).most_common(1)[0][0]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A treatment, a load or a promise in the runs of both sides, and its ``lines``.
+
+    ``there``: whether any run of the second has it. ``apart``: whether doubts about answers mean
+    that nothing is answered alike. ``compared``: whether a line without a ratio leaves it unknown;
+    ``unknown``: why else it is. ``lacks``: what is said of runs that lack it.
+    """
+
+    label: str
+    a: Seen
+    b: Seen
+    lines: Sequence[RecordLine]
+    there: bool = True
+    apart: bool = True
+    compared: bool = True
+    unknown: str = ""
+    lacks: tuple[str, str] = NO_TRIAL
 
 
 @dataclass(frozen=True)
@@ -83,32 +108,55 @@ def of(
     mine = {key for run in before for key in run.by_key}
     if not mine & theirs:
         return Lost({}, {}, ())
+    keys = [key for key in labels if key in mine]
+    own = {
+        key: [one for one in lines if before[0].key_of(one) == key or one.label == labels[key]]
+        for key in keys
+    }
+    return told(
+        [
+            Case(labels[key], seen(before, key), seen(after, key), own[key], key in theirs)
+            for key in keys
+        ],
+        threshold,
+    )
+
+
+def told(cases: Sequence[Case], threshold: float) -> Lost:
+    """``of`` these."""
     lost: dict[str, str] = {}
     not_known: dict[str, str] = {}
     partly: list[str] = []
-    for key in (key for key in labels if key in mine):
-        a, b = seen(before, key), seen(after, key)
-        label = labels[key]
+    for case, chance in zip(cases, _by_chance(cases), strict=True):
+        a, b, label, own = case.a, case.b, case.label, case.lines
         if a.valid > a.lacking and b.lacking and b.lacking >= b.valid:
-            lost[label] = _of_runs(b)
+            lost.setdefault(label, _of_runs(b))
             continue
-        if (a.valid or a.spoilt) and not (a.lacking and not a.valid) and key in theirs:
+        if why := _most_trials(a, b, chance):
+            lost.setdefault(label, why)
+            continue
+        if (a.valid or a.spoilt) and not (a.lacking and not a.valid) and case.there:
             for side, which in ((b, "second"), (a, "first")):
                 if not side.valid and side.spoilt and not side.lacking:
                     not_known.setdefault(label, _spoilt(side, which))
-        partly += [*_partly(label, a, "first"), *_partly(label, b, "second")]
+        partly += [*_partly(case, a, "first"), *_partly(case, b, "second")]
         partly += _broken(label, a, b)
-        own = [line for line in lines if before[0].key_of(line) == key or line.label == label]
-        if a.valid and own and not any(line.ratio for line in own):
+        if case.unknown:
+            not_known.setdefault(label, case.unknown)
+        if case.compared and a.valid and own and not any(line.ratio for line in own):
             not_known.setdefault(label, own[0].reason)
-        apart = next((line for line in own if _apart(line, threshold)), None)
+        apart = next((line for line in own if case.apart and _apart(line, threshold)), None)
         if apart is not None:
             not_known.setdefault(label, apart.answers_doubt)
         seems = next((line for line in own if _seems_lost(line, threshold)), None)
         if seems is not None and seems.ratio is not None:
             worse = f"{100 * (1 - seems.ratio.value):.1f} % worse by {_words(seems.metric)}"
             not_known.setdefault(label, f"it seems {worse}, which is not resolved: {seems.reason}")
-    return Lost(lost, not_known, partly)
+        if why := _more_often(a, b, chance):
+            not_known[label] = f"{not_known[label]}; {why}" if label in not_known else why
+    for label in lost:
+        not_known.pop(label, None)
+    return Lost(lost, not_known, list(dict.fromkeys(partly)))
 
 
 def _seems_lost(line: RecordLine, threshold: float) -> bool:
@@ -148,10 +196,10 @@ def seen(runs: Sequence[Run], key: Key) -> Seen:
             continue
         bad = [t for t in own if t.status != "valid"]
         by_system = [t for t in bad if _by_system(t)]
+        found.trials += len(own) - len(bad) + len(by_system)
+        found.broken += [_why([trial]) for trial in by_system]
         if len(own) > len(bad):
             found.valid += 1
-            found.trials += len(own)
-            found.broken += [_why([trial]) for trial in by_system]
         elif by_system:
             found.failed.append(_why(by_system))
         elif bad:
@@ -161,16 +209,59 @@ def seen(runs: Sequence[Run], key: Key) -> Seen:
     return found
 
 
+def _by_chance(cases: Sequence[Case]) -> list[float]:
+    """Of each the chance that so many more trials of the second fail by themselves if both sides
+    fail as often (Fisher's exact test, one-sided), corrected for all of them.
+
+    One of which no trial failed can show nothing, so it takes nothing from the others (Tarone).
+    """
+    each = [
+        more_often(len(case.a.broken), case.a.trials, len(case.b.broken), case.b.trials)
+        if case.a.broken or case.b.broken
+        else None
+        for case in cases
+    ]
+    return [1.0 if p is None else p for p in holm(each)]
+
+
+def _most_trials(a: Seen, b: Seen, chance: float) -> str:
+    """That the system failed in half of the second's trials or more, and clearly more often than in
+    the first; empty: it did not.
+    """
+    if 2 * len(b.broken) < b.trials or chance >= ALPHA:
+        return ""
+    return _how_often(a, b)
+
+
+def _more_often(a: Seen, b: Seen, chance: float) -> str:
+    """Why the failures of the second may hide a loss, though they are not in most of its trials or
+    runs, or may be chance; empty: they are no more than those of the first.
+    """
+    whole_runs = len(b.failed) * a.runs > len(a.failed) * b.runs
+    most = b.trials and len(b.broken) * 2 >= b.trials and len(a.broken) * 2 < a.trials
+    if a.valid and b.valid and (whole_runs or most or chance < ALPHA):
+        return f"{_how_often(a, b)}; run both more often to know whether that is chance"
+    return ""
+
+
+def _how_often(a: Seen, b: Seen) -> str:
+    why = Counter(b.broken).most_common(1)[0][0] if b.broken else b.why()
+    if not b.broken:
+        return (
+            f"it failed in {len(b.failed)} of {b.runs} runs of the second ({why}), and in "
+            f"{len(a.failed)} of {a.runs} of the first"
+        )
+    return (
+        f"the system failed in {len(b.broken)} of {b.trials} trials of the second ({why}), and in "
+        f"{len(a.broken)} of {a.trials} of the first"
+    )
+
+
 def _broken(label: str, a: Seen, b: Seen) -> Iterator[str]:
     """That the system failed in more trials of the second, of which others are valid."""
-    if not b.broken or not a.trials or len(b.broken) * a.trials <= len(a.broken) * b.trials:
+    if not b.valid or len(b.broken) * a.trials <= len(a.broken) * b.trials:
         return
-    why = Counter(b.broken).most_common(1)[0][0]
-    n, of = len(b.broken), b.trials
-    yield (
-        f"{label}: the system failed in {n} of {of} trials of the second ({why}), and in "
-        f"{len(a.broken)} of {a.trials} of the first; the figures are of the others."
-    )
+    yield f"{label}: {_how_often(a, b)}; the figures are of the others."
 
 
 def _by_system(trial: TrialResult) -> bool:
@@ -199,7 +290,7 @@ def _spoilt(side: Seen, which: str) -> str:
     )
 
 
-def _partly(label: str, side: Seen, which: str) -> Iterator[str]:
+def _partly(case: Case, side: Seen, which: str) -> Iterator[str]:
     """That some runs of a side, and not all, have no valid trial."""
     if not side.valid:
         return
@@ -211,6 +302,6 @@ def _partly(label: str, side: Seen, which: str) -> Iterator[str]:
             n = len(reasons)
             why = Counter(reasons).most_common(1)[0][0]
             yield (
-                f"{label}: {n} of {side.runs} runs of the {which} {plural(n, 'has', 'have')} no "
-                f"valid trial of it ({why}). {how}."
+                f"{case.label}: {n} of {side.runs} runs of the {which} {plural(n, *case.lacks)} "
+                f"({why}). {how}."
             )

@@ -376,7 +376,9 @@ def within_floors(c: Comparison, of_state: str, of_failed: str) -> list[str]:
         )
     if 1 < size <= c.answers_floor:
         against.append(otherwise.said(c.queries_left_out, c.queries_left_out + c.queries_used))
-    if 1 < size <= c.build_floor:
+    if 1 < size <= c.start_floor:  # a start comes with a build, where there is one
+        against.append(builds.said_of_starts(c.start_floor))
+    elif 1 < size <= c.build_floor:
         against.append(builds.said(c.build_floor))
     return against
 

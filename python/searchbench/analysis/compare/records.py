@@ -23,13 +23,14 @@ from searchbench.analysis.compare import (
     classes,
     decision,
     doubts,
+    every_run,
     lost,
     setup,
     sweeps,
     treatments,
 )
 from searchbench.analysis.compare.reconsider import would_change
-from searchbench.analysis.compare.run import Key, Run
+from searchbench.analysis.compare.run import Run
 from searchbench.analysis.compare.treatments import TRIED_ONCE
 from searchbench.analysis.judgement import ClassLine, Estimate, RecordComparison, RecordLine
 from searchbench.analysis.stats.intervals import ALPHA, holm, ratio_over_runs
@@ -78,7 +79,7 @@ def compare_runs(
     """Compare the runs of one thing with those of another; the first of each stands for it."""
     a, b = before[0], after[0]
     trials = _trials(before, after)
-    found, drafts = _drafts(before, after)
+    found, drafts, of_each = _drafts(before, after, threshold)
     lines = _decided(drafts, before, after)
     by_class = _by_class(before, after, [p for _, p in drafts])
     worse = [
@@ -90,14 +91,23 @@ def compare_runs(
     shown = {line.metric for line in lines if line.ratio} or {line.metric for line in lines}
     if not trials and metric not in shown:  # it is not known, as where many requests failed
         metric = min(shown, default="")
-    gone = lost.of(before, after, lines, threshold) if trials else lost.Lost(found.lost, {}, ())
+    gone = (
+        lost.of(before, after, lines, threshold)
+        if of_each is None
+        else (of_each.gone(lines, threshold))
+    )
     dropped = answered.dropped(found.agreed) if trials else {}
     every = {**dropped, **gone.lost}
     require = a.record.plan.judging.agreement.require
-    told = decision.sentences(lines, worse, found, metric, threshold, gone, dropped, require)
+    told = decision.sentences(
+        lines, worse, found, metric, threshold, gone, dropped, require,
+        decision.classes_lost(by_class, threshold),
+    )  # fmt: skip
     told += classes.sentences(by_class, lines, metric)
-    if not trials:
-        told = [*decision.around(told, (a.judged, b.judged), lines, found.note)]
+    if of_each is not None:
+        i, j = of_each.stand
+        sides = before[i].judged, after[j].judged
+        told = [*decision.around(told, sides, lines, found.note, bool(gone.lost or gone.not_known))]
     headline, points = answer.in_short(told)
     header, rows = decision.table(lines, metric)
     records = [[run.record for run in side] for side in (before, after)]
@@ -142,24 +152,17 @@ def _trials(before: Sequence[Run], after: Sequence[Run]) -> bool:
 
 
 def _drafts(
-    before: Sequence[Run], after: Sequence[Run]
-) -> tuple[sweeps.Matched, list[sweeps.Draft]]:
-    """What the runs have in common, and its lines over all of them, to be decided."""
+    before: Sequence[Run], after: Sequence[Run], threshold: float
+) -> tuple[sweeps.Matched, list[sweeps.Draft], every_run.Found | None]:
+    """What the runs have in common, and its lines over all of them, to be decided; of sweeps and
+    searches also what became of each load in each run.
+    """
     if _trials(before, after):
         matched = treatments.match(before, after)
         both = zip(*_compared(matched), strict=True)
-        return matched.matched, [_lesser(*one) for one in both]
-    a, b = before[0], after[0]
-    found = _matched(a, b)
-    # Else further runs tell nothing.
-    known = any(treatments.is_estimate(line) for line, _ in found.drafts)
-    sides = [[_apart(a, run) for run in runs[1:]] if known else [] for runs in (before, after)]
-    drafts = []
-    for draft in found.drafts:
-        name = treatments.line_key(draft[0])
-        same, same_b = ([one[name] for one in side if name in one] for side in sides)
-        drafts.append(_over_runs(*draft, same, same_b))
-    return found, drafts
+        return matched.matched, [_lesser(*one) for one in both], None
+    of_each = every_run.find(before, after, threshold, _over_runs)
+    return of_each.matched, of_each.drafts(), of_each
 
 
 def _decided(
@@ -191,7 +194,7 @@ def _by_class(
     each = []
     for name in next(iter(names)):
         first, second = ([run.only(name) for run in side] for side in (before, after))
-        each.append((name, first, second, _drafts(first, second)[1]))
+        each.append((name, first, second, _drafts(first, second, 0.0)[1]))
     found = []
     for name, first, second, drafts in each:
         others = (p for other, _, _, own in each if other != name for _, p in own)
@@ -228,27 +231,6 @@ def _lesser(draft: sweeps.Draft, of_all: sweeps.Draft | None) -> sweeps.Draft:
     return of_all if mine is None or of_all[0].ratio.value < mine.value else draft
 
 
-def _matched(a: Run, b: Run) -> sweeps.Matched:
-    """What two sweeps, or two searches, have in common."""
-    measures = {a.judged.measure, b.judged.measure}
-    return sweeps.match_capacities(a, b) if measures == {"capacity"} else sweeps.match(a, b)
-
-
-def _apart(first: Run, run: Run) -> dict[Key, RecordLine]:
-    """The lines of a further run against the first. SearchbenchError where none is left, but of
-    one class.
-    """
-    lines = [line for line, _ in _matched(first, run).drafts]
-    found = {treatments.line_key(line): line for line in lines if treatments.is_estimate(line)}
-    if not found and first.members is None:
-        why = next((f" ({line.reason})" for line in lines if line.verdict == "not comparable"), "")
-        raise SearchbenchError(
-            f"{run.record.path}: nothing in it can be compared with {first.record.path}{why}, so "
-            "it does not show how much runs differ; give runs of the same study"
-        )
-    return found
-
-
 def _over_runs(
     line: RecordLine,
     p: float | None,
@@ -278,6 +260,9 @@ def _over_runs(
     line = replace(line, run_sds=found.sds, within=found.within)
     few = min((line, *chain(*further)), key=_covered)
     line = replace(line, queries_used=few.queries_used, queries_measured=few.queries_measured)
+    # Of the second's runs the one counts whose answers leave most open.
+    least = max((line, *further[1]), key=lambda one: one.answers_floor)
+    line = replace(line, answers_doubt=least.answers_doubt, answers_floor=least.answers_floor)
     return replace(line, ratio=ratio, reason=reason, runs=runs, run_sd=sd), found.p
 
 

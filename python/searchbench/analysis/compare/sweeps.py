@@ -11,15 +11,14 @@ Longer than most files: steps and limits are matched, named and found lost by th
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity import alike as capacity_alike
-from searchbench.analysis.capacity.verdict import above, interval, leads, rough
+from searchbench.analysis.capacity.verdict import above, interval, leads, rough, unordered
 from searchbench.analysis.compare import lesser, loads
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.compare.same_work import SIDES, SameWork, same_work
@@ -30,6 +29,7 @@ from searchbench.analysis.judgement import (
     Estimate,
     Interval,
     RecordLine,
+    Step,
 )
 from searchbench.analysis.remedies import spelt
 from searchbench.analysis.sweep import alike
@@ -62,61 +62,46 @@ class Matched:
     """What two records have in common. ``drafts``: lines to be decided, each with its p.
 
     ``agreed``: by label, how far the two return the same; ``only``: the labels of what one record
-    alone has; ``note``: what is not known of them all. ``lost``: by label, why the second did not
-    answer well what the first did; ``unit``: what was driven. ``absent``: subjects (of trials:
-    systems) of the first of which the second has nothing. ``unread``: by label, replies that nobody
-    read.
+    alone has; ``note``: what is not known of them all. ``unit``: what was driven. ``absent``:
+    subjects (of trials: systems) of the first of which the second has nothing. ``unread``: by
+    label, replies that nobody read. ``keys``: of each draft of a sweep or a search the first's
+    subject, and its kind and level of load, or its promise.
     """
 
     drafts: Sequence[Draft]
     agreed: Mapping[str, Agreement]
     only: tuple[tuple[str, ...], tuple[str, ...]]
     note: str = ""
-    lost: Mapping[str, str] = field(default_factory=dict)
     unit: str = "trial"
     absent: tuple[str, ...] = ()
     unread: Mapping[str, Unread] = field(default_factory=dict)
+    keys: Sequence[tuple[Hashable, ...]] = ()
 
 
 def match(a: Run, b: Run) -> Matched:
     """Match the steps of two sweeps, first and second, and compare them."""
     sides = at.driven(a.judged.steps), at.driven(b.judged.steps)
-    tried = at.points(b.judged.steps, use=lambda s: s.status != "void" or at.by_server(s))
-    lost: dict[str, str] = {}
     subjects = list(_in_common(a, b, sides))
     drafts: list[Draft] = []
+    keys: list[tuple[Hashable, ...]] = []
     only: tuple[list[str], list[str]] = [], []
     for x_name, y_name, barrier, work in subjects:
         mine = {(p.kind, p.x): p for p in sides[0][x_name]}
         other = {(p.kind, p.x): p for p in sides[1][y_name]}
         for key in (key for key in mine if key in other):
             x, y = mine[key], other[key]
-            why = barrier or _driven_otherwise((a, x), (b, y))
+            first, second = (run.trials[p.steps[0].trial] for run, p in ((a, x), (b, y)))
+            why = barrier or driven_otherwise(first, second)
             here = alike.at_load(work, x, y, (a.samples, b.samples))
             here = here if a.members is None else here.only(a.members)
             drafts += _lines((a, x), (b, y), why, here)
-            if not why and (failing := _failing(x, y)):
-                lost[_label(x, y)] = failing
-        for point in tried[y_name]:
-            first = mine.get((point.kind, point.x))
-            if first is None or _driven_otherwise((a, first), (b, point)):
-                continue
-            if _answered(first) and not _answered(point):
-                lost[_label(first, point)] = _why_lost(point)
-        for key in _not_driven(b, y_name):
-            if key in mine and _answered(mine[key]):
-                lost[mine[key].steps[0].label] = "it was not driven"
+            keys += [(x_name, *key)] * (len(drafts) - len(keys))
         only[0].extend(p.steps[0].label for key, p in mine.items() if key not in other)
         only[1].extend(p.steps[0].label for key, p in other.items() if key not in mine)
     unmatched = [
         tuple(name for name in side if name not in {pair[which] for pair in subjects})
         for which, side in enumerate(sides)
     ]
-    planned = set(driven.subjects(b.record).values())
-    for name in unmatched[0]:
-        if name in planned:
-            own = [p for p in sides[0][name] if _answered(p)]
-            lost |= {p.steps[0].label: "it was not driven" for p in own}
     for side, names in zip(only, unmatched, strict=True):
         side.extend(names)
     shared = [p for side in sides for own in side.values() for p in own]
@@ -124,31 +109,10 @@ def match(a: Run, b: Run) -> Matched:
     note = spelt(STEPS_ONCE, b.record.plan.judging) if once and drafts else ""
     both_only = tuple(only[0]), tuple(only[1])
     told = _agreed(subjects), _unread(subjects)
-    return Matched(drafts, told[0], both_only, note, lost, "step", unmatched[0], told[1])
+    return Matched(drafts, told[0], both_only, note, "step", unmatched[0], told[1], keys)
 
 
-def _answered(point: Point) -> bool:
-    """Whether any of its steps counts and has an answer."""
-    return any(at.valid(s) and s.answered is not None and s.answered.value > 0 for s in point.steps)
-
-
-def _failing(a: Point, b: Point) -> str:
-    """How many requests fail in the second, if that is surely too many and more than in the first;
-    empty: it is not, or too many failed in the first.
-    """
-    sides = [[s.error_share for s in p.steps if s.error_share is not None] for p in (a, b)]
-    if not all(sides):
-        return ""
-    mine, other = ([(e.value, e.interval) for e in side] for side in sides)
-    before, after = (sum(value for value, _ in side) / len(side) for side in (mine, other))
-    high = sum(span.high if span else value for value, span in mine) / len(mine)
-    low = sum(span.low if span else value for value, span in other) / len(other)
-    if before >= at.ERRORS or low <= max(at.ERRORS, high):
-        return ""
-    return f"{percent(after)} of its requests failed"
-
-
-def _not_driven(run: Run, subject: str) -> list[tuple[at.Kind, float]]:
+def not_driven(run: Run, subject: str) -> list[tuple[at.Kind, float]]:
     """Kind and level of planned steps of which there is none on record."""
     names = driven.subjects(run.record)
     own = [load for t, load in run.loads.items() if names[t] == subject]
@@ -160,18 +124,14 @@ def _not_driven(run: Run, subject: str) -> list[tuple[at.Kind, float]]:
     return [key for key in planned if key not in known]
 
 
-def _why_lost(point: Point) -> str:
-    """The most frequent reason of steps of which none counts."""
-    reasons = (s.reason.rstrip(".") or "no request was answered well" for s in point.steps)
-    return Counter(reasons).most_common(1)[0][0]
-
-
-def _label(a: Point, b: Point) -> str:
+def label_of(a: Step, b: Step | None) -> str:
     """What a line about both is called: without the subject's name, where each has another."""
-    first, names = a.steps[0].label, (f" {a.subject}", f" {b.subject}")
+    if b is None:
+        return a.label
+    names = f" {a.subject}", f" {b.subject}"
     if names[0].endswith(names[1]) or names[1].endswith(names[0]):
-        return first
-    return first.removeprefix(a.subject).strip() or first
+        return a.label
+    return a.label.removeprefix(a.subject).strip() or a.label
 
 
 def match_capacities(a: Run, b: Run) -> Matched:
@@ -189,14 +149,14 @@ def match_capacities(a: Run, b: Run) -> Matched:
             promise,
             barrier
             or _changed(x_name in changed[0], y_name in changed[1])
-            or _searched_otherwise((a, sides[0][x_name][promise]), (b, sides[1][y_name][promise])),
+            or searched_otherwise((a, sides[0][x_name][promise]), (b, sides[1][y_name][promise])),
             _gain(a, b, sides[0][x_name][promise], sides[1][y_name][promise], work),
         )
         for x_name, y_name, barrier, work in subjects
         for promise in sides[0][x_name]
         if promise in sides[1][y_name]
     ]
-    lines = (_limits(sides[0][x][p], sides[1][y][p], *told) for x, y, p, *told in both)
+    lines = (_limits(sides[0][x][p], sides[1][y][p], why, made) for x, y, p, why, made in both)
     judging = b.record.plan.judging
     drafts = [(replace(line, reason=spelt(line.reason, judging)), None) for line in lines]
     only = [
@@ -208,22 +168,14 @@ def match_capacities(a: Run, b: Run) -> Matched:
     ]
     once = all(c.searches == 1 for run in (a, b) for c in run.judged.capacity)
     note = SEARCHED_ONCE if once and drafts else ""
-    lost = {
-        x: at.CHANGED
-        for x, y, *_ in subjects
-        if y in changed[1] and any(c.holds or c.fails for c in sides[0][x].values())
-    }
-    for x, y, promise, why, _ in both:
-        if x not in lost and not why:
-            found = _failed_below(b, y, sides[0][x][promise].holds, sides[1][y][promise].holds)
-            lost |= {x: found} if found else {}
     absent = tuple(name for name in sides[0] if name not in {x for x, *_ in subjects})
     both_only = only[0], only[1]
     told = _agreed(subjects), _unread(subjects)
-    return Matched(drafts, told[0], both_only, note, lost, "search", absent, told[1])
+    keys = [(x, promise) for x, _, promise, *_ in both]
+    return Matched(drafts, told[0], both_only, note, "search", absent, told[1], keys)
 
 
-def _failed_below(run: Run, subject: str, held: float | None, holds: float | None) -> str:
+def failed_below(run: Run, subject: str, held: float | None, holds: float | None) -> str:
     """The trial that failed at a rate that the first ``held``, if the search does not say that its
     own subject ``holds`` it; empty: there is none.
     """
@@ -245,13 +197,12 @@ def _changed(first: bool, second: bool) -> str:
     return f"{' and '.join(which)} {at.CHANGED}" if which else ""
 
 
-def _driven_otherwise(*sides: tuple[Run, Point]) -> str:
+def driven_otherwise(a: Trial, b: Trial) -> str:
     """That two steps had other loads than their level says; empty: they had not."""
-    a, b = (run.trials[point.steps[0].trial] for run, point in sides)
     return loads.differing(a, b, matched=_LEVELS)
 
 
-def _searched_otherwise(*sides: tuple[Run, Capacity]) -> str:
+def searched_otherwise(*sides: tuple[Run, Capacity]) -> str:
     """That two searches drove other loads than at other rates; empty: they did not."""
     first = [
         next((trial for t in found.trials
@@ -262,15 +213,16 @@ def _searched_otherwise(*sides: tuple[Run, Capacity]) -> str:
     return loads.differing(a, b, matched=_LEVELS) if a is not None and b is not None else ""
 
 
-def _gain(a: Run, b: Run, x: Capacity, y: Capacity, work: SameWork) -> str:
-    """Why a limit that is greater in the second may be so by other answers; empty: it may not."""
-    if not leads(y, x):
-        return ""
+def _gain(a: Run, b: Run, x: Capacity, y: Capacity, work: SameWork) -> tuple[str, float]:
+    """Why a greater limit of the second may be so by other answers, and up to which ratio; empty
+    and 1: it may not.
+    """
     steps, samples = (a.judged.steps, b.judged.steps), (a.samples, b.samples)
     found = capacity_alike.under_load(work, (x, y), steps, samples, SIDES)
     if why := found.doubt():
-        return why
-    return "" if leads(y, x, capacity_alike.floor(found, x, a.samples)) else found.made
+        return why, math.inf
+    floor = capacity_alike.floor(found, x, a.samples)
+    return (found.made, floor) if floor > 1 else ("", 1.0)
 
 
 _Subjects = tuple[str, str, str, SameWork]
@@ -285,12 +237,7 @@ def _in_common(
     the same.
     """
     a, b = first.record, second.record
-    names = [list(side) for side in sides]
-    whole = _whole(a), _whole(b)
-    pairs = [(x, y) for x in names[0] for y in names[1] if whole[0][x] == whole[1][y]]
-    if len(names[0]) == len(names[1]) == 1:
-        pairs = [(names[0][0], names[1][0])]
-    for x_name, y_name in pairs:
+    for x_name, y_name in in_pairs(a, b, sides):
         x, y = _first(a, x_name), _first(b, y_name)
         barrier, work = "", SameWork()
         if x is not None and y is not None and not answers.same_question(x, y):
@@ -302,6 +249,17 @@ def _in_common(
             work = known[key]
             barrier = work.apart() if work.blind is not None else ""
         yield x_name, y_name, barrier, work
+
+
+def in_pairs(
+    a: Record, b: Record, sides: tuple[Mapping[str, Any], Mapping[str, Any]]
+) -> list[tuple[str, str]]:
+    """Subjects of the same name and system, or the only one of each side."""
+    names = [list(side) for side in sides]
+    if len(names[0]) == len(names[1]) == 1:
+        return [(names[0][0], names[1][0])]
+    whole = _whole(a), _whole(b)
+    return [(x, y) for x in names[0] for y in names[1] if whole[0][x] == whole[1][y]]
 
 
 def _work(a: Record, b: Record, x: Trial, y: Trial) -> SameWork:
@@ -362,8 +320,13 @@ def _lines(
         barrier = "" if mixes[0].queries else "no query was measured on both sides"
     for metric in metrics if a.kind == "closed" else reversed(metrics):  # the tail before the rest
         mixed, ratio, p = lesser.lesser(a, b, metric, mixes) if not barrier else (None, None, None)
-        reasons = [barrier]
-        if not barrier and ratio is None:
+        reasons, over = [barrier], "alike"
+        if mixed and ratio is None and mixed.uncounted and metric == "answered":
+            ratio, p = lesser.counted(first, second)
+            over = "counted" if ratio is not None else over
+            reasons.append(mixed.unknown(metric, SIDES))
+            reasons.append("the ratio is of all requests, as counted" if ratio else "")
+        elif not barrier and ratio is None:
             reasons.append(mixed.unknown(metric, SIDES) if mixed else TOO_FEW)
         elif not barrier and work.other.size and (mixed is None or mixed is mixes[0]):
             differ = f"{work.other.size} of {work.known}"
@@ -383,7 +346,7 @@ def _lines(
             doubt = how if most > 1 else ""
         yield (
             RecordLine(
-                label=_label(a, b),
+                label=label_of(a.steps[0], b.steps[0]),
                 levels={"system": a.system, **a.steps[0].levels},
                 metric="throughput" if metric == "answered" else metric,
                 verdict="not comparable" if barrier else "not resolved",
@@ -397,6 +360,7 @@ def _lines(
                 queries_measured=mixed.queries if mixed else None,
                 answers_doubt=doubt,
                 answers_floor=most if most > 1 else math.inf if doubt else 1.0,
+                over="counted" if over == "counted" else "alike",
             ),
             p,
         )
@@ -412,17 +376,18 @@ def _behind(a: Point, b: Point) -> str:
     return ", ".join(said)
 
 
-def _limits(x: Capacity, y: Capacity, barrier: str, doubt: str) -> RecordLine:
+def _limits(x: Capacity, y: Capacity, barrier: str, made: tuple[str, float]) -> RecordLine:
+    doubt, floor = made
     moved, apart = above(y, x) or above(x, y), leads(y, x) or leads(x, y)
     unknown = [
         which for which, one in (("first", x), ("second", y)) if not (one.holds or one.fails)
     ]
-    overlap = f": they do not overlap, {rough(x, y)}" if apart else ": the intervals overlap"
+    overlap = f": they do not overlap, {unordered(x, y)}" if apart else ": the intervals overlap"
     overlap = "" if moved else overlap
     if unknown:
         overlap = f": of the {' and the '.join(unknown)} no limit is known"
     doubts = (("the first", x.doubt), ("the second", y.doubt))
-    gain = doubt if above(y, x) else ""
+    gain = doubt if above(y, x) and not leads(y, x, floor) else ""
     in_doubt = f"; {gain}" if gain else ""
     in_doubt += "".join(
         f"; {which}: {doubt[:1].lower()}{doubt[1:].rstrip('.')}" for which, doubt in doubts if doubt
@@ -443,7 +408,7 @@ def _limits(x: Capacity, y: Capacity, barrier: str, doubt: str) -> RecordLine:
         floor=1.0,
         reason=barrier or f"{interval(x)} and {interval(y)}{overlap}{in_doubt}",
         answers_doubt=doubt,
-        answers_floor=math.inf if doubt else 1.0,
+        answers_floor=floor,
     )
 
 

@@ -191,7 +191,9 @@ def _lines(
         reason = why
     other = pairs.metrics_for(b.load(key), a.metric)
     named = (m for m in pairs.metrics_for(a.load(key), a.metric) if m in other)
-    metrics = [m for m in named if not of_job(m) and (timed(m) or not of_class)]
+    metrics = [m for m in named if not of_job(m)]
+    if of_class:  # how many of a class are answered follows from how many of it are asked
+        metrics = [m for m in metrics if timed(m) and m != "throughput"]
     agreeing = None if reason or pair is None else pair.agreeing
     blank = whole.Over({})
     over = blank if agreeing is None else whole.over(a, b, key, metrics, agreeing)
@@ -216,9 +218,7 @@ def _lines(
         of_all = None
         if every.values and timed(metric):
             at = replace(line, queries_used=every.asked, queries_measured=every.queries)
-            if metric == "throughput" and of_class and (every.unknown or unknown):
-                pass  # what was counted is of all classes
-            elif metric == "throughput" and (why := every.unknown or unknown):
+            if metric == "throughput" and (why := every.unknown or unknown):
                 said = f"{why}; the ratio is of all requests, as counted"
                 values = whole.counted(a, b, key, every.blocks)
                 of_all = _ratio(replace(at, over="counted", reason=said),

@@ -25,7 +25,10 @@ UNCOUNTED = (
     "the latencies of {which} would give more throughput than was counted, so clients waited for "
     "replies that no latency contains"
 )
-NO_CYCLE = "no throughput is known over a mix of queries"
+NO_CLIENTS = (
+    "whether other queries or favoured clients made this is unknown, as the record does not say "
+    "which client asked; ask one address, and not several, to know it"
+)
 
 
 @dataclass
@@ -110,6 +113,9 @@ def rates(a: Measured, b: Measured, loads: tuple[Load, Load]) -> tuple[float, fl
     """Requests a second that ended well, each counted by the usual cost of its query: the median of
     its cycles. So whoever asked more of what is costly did not do less. 0.0 where no query is of
     both.
+
+    A query that favoured clients ask looks cheap. So it is weighed among those of the same client
+    alone, as in ``Mix``; where who asked is not on record (``of_clients``), among all.
     """
     medians = [
         _medians(m.query, m.response_ns / 1e9 + (load.think_s or 0.0))
@@ -122,9 +128,27 @@ def rates(a: Measured, b: Measured, loads: tuple[Load, Load]) -> tuple[float, fl
         return 0.0, 0.0
     slower = math.exp(float(np.log(y[both] / x[both]).mean()))  # the second at its usual
     cost = np.where(np.isnan(x), y / slower, np.where(np.isnan(y), x, np.sqrt(x * y / slower)))
-    unit = float(np.mean(cost[both]))
-    found = [float(cost[m.query].sum()) / unit / m.window_s for m in (a, b)]
+    clients = [
+        m.client if m.client is not None and of_clients(a, b) else np.zeros(m.query.size, np.uint16)
+        for m in (a, b)
+    ]
+    most = 1 + max(int(client.max(initial=0)) for client in clients)
+    asked = [np.bincount(client, minlength=most) for client in clients]
+    spent = [
+        np.bincount(client, cost[m.query], most) for client, m in zip(clients, (a, b), strict=True)
+    ]
+    unit = sum(spent) / np.maximum(1, sum(asked))  # by client, the cost of one of its requests
+    there = unit > 0
+    found = [
+        float((own[there] / unit[there]).sum()) / m.window_s
+        for own, m in zip(spent, (a, b), strict=True)
+    ]
     return found[0], found[1]
+
+
+def of_clients(a: Measured, b: Measured) -> bool:
+    """Whether it is on record of both which client asked what."""
+    return a.client is not None and b.client is not None
 
 
 def _medians(query: NDArray[np.uint32], took: NDArray[np.float64]) -> NDArray[np.float64]:

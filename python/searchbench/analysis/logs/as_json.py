@@ -40,6 +40,7 @@ def as_json(of: LogJudgement) -> dict[str, Any]:
         "step_s": of.step_s,
         "over_time": [asdict(moment) for moment in of.over],
         "worst_minutes": [asdict(moment) for moment in of.worst],
+        "worst_hour": asdict(of.worst_hour) if of.worst_hour else None,
         "most_asked": [asdict(one) for one in of.most],
         "most_time": [asdict(one) for one in of.longest],
         "without_hits": [asdict(one) for one in of.without_hits],

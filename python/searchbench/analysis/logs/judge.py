@@ -24,7 +24,7 @@ _WORST = 10  # minutes
 _SAME_STEP = 0.98  # how closely two servers show the step of one kind of clock
 _WITHIN = (0.001, 0.01, 0.1, 0.5, 1.0, 10.0)
 _BY = ("server", "index", "class", "user")
-_WITH_ERRORS = frozenset((
+WITH_ERRORS = frozenset((
     "sphinxql", "access", "postgresql", "postgresql-csv", "postgresql-json", "groonga", "solr",
 ))  # fmt: skip
 """Formats that say which searches failed. Of those with named fields the user's columns decide."""
@@ -38,7 +38,7 @@ def judge_log(
     new: Mapping[str, list[str]] | None = None,
 ) -> LogJudgement:
     """What counts say. ``sizes``: bytes of indexes by name; ``new``: met in this increment only."""
-    resolution = _resolution(counts)
+    resolution = resolution_ns(counts)
     groups = Groups.of(counts, resolution)
     servers = groups.rows_of("server")
     whole = groups.total(servers)
@@ -86,6 +86,7 @@ def judge_log(
         (),
         {kind: tuple(names) for kind, names in (new or {}).items()},
         tuple(Stepping(name, c.step_ns / 1e9, c.sure) for name, c in clocks.items()),
+        minutes.worst_hour(),
     )
     judged = _without_errors(judged)
     return replace(judged, remarks=tuple(remarks(judged)))
@@ -96,7 +97,7 @@ def _without_errors(of: LogJudgement) -> LogJudgement:
 
     def silent(server: str | None) -> bool:
         return any(
-            s["entries"] and s["format"] not in _WITH_ERRORS
+            s["entries"] and s["format"] not in WITH_ERRORS
             for s in of.sources
             if server in (None, s["server"])
         )
@@ -118,7 +119,7 @@ def _without_errors(of: LogJudgement) -> LogJudgement:
     )
 
 
-def _resolution(counts: Counts) -> int:
+def resolution_ns(counts: Counts) -> int:
     """The coarsest resolution that at least a hundredth of the times have, in nanoseconds."""
     values = counts.numbers("resolutions", "resolution_ns").astype(np.int64)
     n = counts.numbers("resolutions", "n").astype(np.int64)

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from searchbench.analysis.logs.model import Moment
+from searchbench.analysis.logs.model import Hour, Moment
 from searchbench.logs.counts import Counts, flat
 
 _OVER = 400  # rows of the time
+_ENOUGH, _HOURS = 100, 3  # searches of an hour; hours that have so many
+_STANDS_OUT = 2.0  # times as long as in the usual hour
 _AT_ONCE = 20_000  # minutes whose buckets are summed together
 # The middle of each of the half doublings of times from 1.024 µs on (within 19 %).
 _MIDDLES = np.array([1e-6, *(1.024e-6 * 2 ** ((at - 0.5) / 2) for at in range(1, 65))])
@@ -106,6 +108,35 @@ class Minutes:
         waited = self.mean_s[known] * self.n[known]
         order = known[np.lexsort((self.at_s[known], -waited))]
         return tuple(self._moment(int(i)) for i in order[:most])
+
+    def worst_hour(self) -> Hour | None:
+        """The hour with the longest mean, if that is twice the usual one even without its longest
+        search: one search that waited for a minute is no bad hour.
+        """
+        known = np.flatnonzero(~np.isnan(self.mean_s))
+        if not len(known):
+            return None
+        hour, n = self.at_s[known] // 3600, self.n[known]
+        waited = self.mean_s[known] * n
+        starts = np.flatnonzero(np.diff(hour, prepend=hour[:1] - 1))
+        total, of_hour = np.add.reduceat(waited, starts), np.add.reduceat(n, starts)
+        longest = np.maximum.reduceat(self.max_s[known], starts)
+        enough = of_hour >= _ENOUGH
+        if enough.sum() < _HOURS:
+            return None
+        means = total / of_hour
+        without = np.where(enough, (total - longest) / np.maximum(1, of_hour - 1), -1.0)
+        usual, at = float(np.median(means[enough])), int(np.argmax(without))
+        if not usual > 0 or without[at] < _STANDS_OUT * usual:
+            return None
+        return Hour(
+            int(hour[starts[at]]) * 3600,
+            int(of_hour[at]),
+            float(means[at]),
+            usual,
+            int(enough.sum()),
+            float(total[at] / total.sum()),
+        )
 
     def _moment(self, i: int) -> Moment:
         return Moment(

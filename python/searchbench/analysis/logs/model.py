@@ -48,6 +48,22 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
+class Hour:
+    """The hour whose searches took longest on average. ``at_s``: its beginning, as of ``Moment``.
+
+    ``usual_s``: the median of the means of all ``hours`` with enough searches; ``share_of_time``:
+    of all time that was waited in the log.
+    """
+
+    at_s: int
+    n: int
+    mean_s: float
+    usual_s: float
+    hours: int
+    share_of_time: float
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """One query: how often, how long in all, how often without hits, when first."""
 
@@ -84,7 +100,8 @@ class LogJudgement:
     """Everything that the page and ``--json`` show.
 
     ``rate``: searches a second: mean over the time of the log, and of its busiest minute. ``over``:
-    by time, at most 400 rows, each of ``step_s`` seconds.
+    by time, at most 400 rows, each of ``step_s`` seconds. ``worst_hour``: None where no hour stands
+    out.
 
     ``clocks``: those that step further than their log writes. ``resolution_s`` is then the greatest
     of these steps, and ``spread`` has the times as they are known by it.
@@ -119,3 +136,4 @@ class LogJudgement:
     remarks: tuple[Remark, ...] = field(default=())
     new: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     clocks: tuple[Stepping, ...] = ()
+    worst_hour: Hour | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import PurePath
 
 from searchbench.analysis.logs.bands import Band
@@ -109,6 +110,16 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             "note", "Rate",
             f"{all_.n:,} searches: {of.rate_mean:.3g} a second on average, {of.rate_peak:.3g} a "
             f"second in the busiest minute, {of.rate_peak / of.rate_mean:.3g} times as many.",
+        )  # fmt: skip
+    if hour := of.worst_hour:
+        at = datetime.fromtimestamp(hour.at_s, UTC).strftime("%Y-%m-%d %H:%M")
+        yield Remark(
+            "note", "Worst hour",
+            f"In the hour from {at} on, {hour.n:,} searches took {seconds(hour.mean_s)} on average,"
+            f" {hour.mean_s / hour.usual_s:.2g} times as long as in the median of {hour.hours:,} "
+            f"hours ({seconds(hour.usual_s)}); {100 * hour.share_of_time:.2g} % of all time was "
+            "waited in it.",
+            "Read the lines of that hour alone to see which server and which class it was.",
         )  # fmt: skip
     classes = of.by.get("class", ())
     if len(classes) > 1 and classes[0].share_of_time is not None:

@@ -223,7 +223,7 @@ def durability(found: Durable) -> str:
     if not found.counted:
         return f"The engine does not count its documents; {asked}."
     known = plural(found.acknowledged, "document that was", "documents that were")
-    said = f"Of {found.acknowledged:,} {known} acknowledged before it, "
+    said = f"Of {found.acknowledged:,} {known} acknowledged in the drive, "
     said += f"{found.lost:,} are gone" if found.lost else "none is gone"
     if found.unapplied:
         said += f", and {found.unapplied:,} acknowledged deletes are undone"
@@ -298,8 +298,7 @@ def _durable(record: Record, trials: Sequence[Trial]) -> Durable | None:
         if run is None or run.applied is None or fault is None or fault.begun is None:
             continue
         looked, made, applied = True, written(record, trial, run), run.applied
-        earlier = (made.done != NEVER) & (made.done < fault.begun)
-        sums["acknowledged"] += int(made.taken[earlier].sum())
+        sums["acknowledged"] += int(made.taken[made.done != NEVER].sum())
         known = [drawn for drawn in applied.drawn if not drawn.error]
         sums["asked"] += len(known)
         sums["missing"] += sum(not drawn.found for drawn in known)

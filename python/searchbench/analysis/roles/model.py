@@ -103,8 +103,8 @@ class RoleResult:
 class Durable:
     """What of acknowledged writes a fault took, over the trials of a treatment.
 
-    ``acknowledged``: documents of writes that were acknowledged before the fault; ``lost``: so many
-    that were acknowledged at any time are not there afterwards, by the engine's own count;
+    ``acknowledged``: documents of writes that were acknowledged, before the fault or after;
+    ``lost``: so many of them are not there at the end, by the engine's own count;
     ``unapplied``: deletes that were acknowledged and undone, likewise. ``unknown``: documents of
     requests that nobody knows whether they were taken. ``asked``: written documents that were asked
     for; ``missing``: of these, not found. ``counted``: in so many trials the engine counted.

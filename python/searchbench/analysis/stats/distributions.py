@@ -56,3 +56,12 @@ def binomial(p: float, n: int, share: float) -> int:
         return n
     k = math.ceil(special.bdtrik(p, n, share))
     return k - 1 if k > 0 and special.bdtr(k - 1, n, share) >= p else k
+
+
+def more_often(x: int, n: int, y: int, m: int) -> float:
+    """The chance of ``y`` or more of ``m`` if ``x + y`` of all ``n + m`` are dealt at random:
+    Fisher's exact test, one-sided. 1 where either side is empty.
+    """
+    k = x + y
+    ways = sum(math.comb(m, i) * math.comb(n, k - i) for i in range(y, min(k, m) + 1))
+    return ways / math.comb(n + m, k) if n and m else 1.0

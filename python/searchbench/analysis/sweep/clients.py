@@ -1,11 +1,14 @@
 """What clients in a closed loop get: the most, from where on more of them bring nothing, the price.
 
 That more clients bring nothing is a claim and no lack of evidence: it is made where they bring less
-than ``NOTHING`` more, with the interval of every step beyond.
+than ``NOTHING`` more, with the interval of every step beyond. Of steps that were driven once no
+window tells how far two drives differ; if they are a plateau, how they scatter about it does.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -27,7 +30,8 @@ class Knee:
     ``most``: where the most was answered; ``rivals``: how many points it is not told apart from,
     with itself. ``first``: the first beyond which none is resolved to bring more, and by how much
     one may at most (a ratio; None: none is beyond). ``flat``: the first beyond which none may bring
-    ``NOTHING`` or more; ``last`` if there is no such.
+    ``NOTHING`` or more; ``last`` if there is no such. ``by_drives``: ``first`` would be it if two
+    drives of one load did not differ.
     """
 
     most: Point
@@ -36,6 +40,7 @@ class Knee:
     at_most: float | None
     flat: Point
     last: Point
+    by_drives: bool = False
 
 
 def knee(own: Sequence[Point]) -> Knee:
@@ -47,17 +52,19 @@ def knee(own: Sequence[Point]) -> Knee:
     known = [p for p in own if p.of("answered") is not None] or own
     most = max(known, key=_answered)
     usable = [p for p in known if p is most or (_interval(p) and not _moved(p))]
-    first, flat, at_most = usable[-1], usable[-1], None
+    first, flat, at_most, by_drives = usable[-1], usable[-1], None, False
     for i, point in reversed(list(enumerate(usable[:-1]))):
         ratios = [found for other in usable[i + 1 :] if (found := _over(point, other)) is not None]
         if any(within.resolved(ratio) and ratio.value > 1 for ratio in ratios):
             continue
         ends = [ratio.interval.high for ratio in ratios if ratio.interval is not None]
         first, at_most = point, max(ends, default=None)
+        by_drives = False
         if at_most is not None and at_most < NOTHING:
-            flat = point
+            by_drives = _of_drives(point, usable[i + 1 :]) >= NOTHING
+            flat = flat if by_drives else point
     rivals = sum(p is most or not _told(p, most) for p in usable)
-    return Knee(most, rivals, first, at_most, flat, usable[-1])
+    return Knee(most, rivals, first, at_most, flat, usable[-1], by_drives)
 
 
 def sentences(
@@ -146,11 +153,13 @@ def _no_more(found: Knee, own: Sequence[Point]) -> list[str]:
     more = percent(max(0.0, (found.at_most or 1.0) - 1), signed=True)
     costs = _costs(first, [p for p in own if p.x > first.x])
     if found.flat is not first:
-        start = (
-            f"Whether {bring} more throughput is not resolved (up to {more}; longer steps would "
-            "show it)"
-            f"{costs}."
-        )
+        remedy = f"up to {more}; longer steps would show it"
+        if found.by_drives:
+            remedy = (
+                "each was driven once, and two drives of one load may differ by more than their "
+                "windows show"
+            )
+        start = f"Whether {bring} more throughput is not resolved ({remedy}){costs}."
         if found.flat is found.last:
             return [start, f"Nothing is known beyond {counted(found.last.x)}."]
         return [start, f"More than {counted(found.flat.x)} bring no more."]
@@ -209,6 +218,21 @@ def _moved(p: Point) -> bool:
 
 def _over(a: Point, b: Point) -> Estimate | None:
     return at.against(a, b, "answered")[0]
+
+
+def _of_drives(point: Point, beyond: Sequence[Point]) -> float:
+    """How much more the points ``beyond`` may bring together, at most, if all are one plateau and
+    what they scatter by is how drives scatter: a ratio; 0 where each was driven several times.
+    """
+    blocks = point.values("answered").keys()
+    once = [p for p in beyond if len(blocks & p.values("answered").keys()) < 2]
+    logs = [math.log(rate) for p in (point, *once) if (rate := _answered(p)) > 0]
+    if len(logs) < 2:
+        return 0.0
+    n = len(logs) - 1
+    more = math.fsum(logs[1:]) / n - logs[0]
+    reach = student(0.5 + within.LEVEL / 2, n) * statistics.stdev(logs) * math.sqrt(1 + 1 / n)
+    return math.exp(more + reach)
 
 
 def _told(a: Point, b: Point) -> bool:

@@ -7,7 +7,7 @@ Judged as those of a study (``compare.pairs``), closed loops over one mix of req
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -90,7 +90,9 @@ def prepared(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> Prepar
         if (a.kind, a.x) == (b.kind, b.x)
     ]
     once = [pair for pair in met if _built_once(*pair, evidence.built)]
-    together = len({(a.subject, b.subject) for a, b in once})
+    together = _pairs(once)
+    started = [pair for pair in met if _started_once(*pair, evidence.started)]
+    starts = _pairs(started)
     drafts = [
         _Draft(a, b, metric, mixed, work, *_draft(a, b, metric, evidence, mixed, work))
         for a, b in met
@@ -101,7 +103,10 @@ def prepared(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> Prepar
         if evidence.members is None or metric != "answered"
     ]
     sure = [
-        _with_builds(c, together if (d.a, d.b) in once else 0)
+        _with_starts(
+            _with_builds(c, together if (d.a, d.b) in once else 0),
+            starts if (d.a, d.b) in started else 0,
+        )
         for d, c in zip(drafts, _no_surer_than_drives(drafts, found), strict=True)
     ]
     return Prepared(list(zip(drafts, sure, strict=True)), evidence)
@@ -170,6 +175,25 @@ def _with_builds(c: Comparison, once: int) -> Comparison:
     if not once or c.ratio is None:
         return c
     return replace(c, build_floor=builds.floor(once, c.ratio))
+
+
+def _with_starts(c: Comparison, once: int) -> Comparison:
+    """The same of starts."""
+    if not once or c.ratio is None:
+        return c
+    return replace(c, start_floor=builds.floor(once, c.ratio, builds.STARTS_SD))
+
+
+def _pairs(met: Sequence[tuple[Point, Point]]) -> int:
+    """Of how many subjects these points are pairs."""
+    return len({(a.subject, b.subject) for a, b in met})
+
+
+def _started_once(a: Point, b: Point, started: Collection[str]) -> bool:
+    """Whether we started either, and no two blocks, which each start theirs, have both."""
+    if not {a.treatment, b.treatment} & set(started):
+        return False
+    return len({s.block for s in a.steps} & {s.block for s in b.steps}) < 2
 
 
 def decisive(found: Sequence[Comparison]) -> list[Comparison]:

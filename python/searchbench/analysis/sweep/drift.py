@@ -3,7 +3,8 @@
 The steps of a block are driven in the order of the study, mostly by ascending load. So a server
 that becomes slower with the hours looks like one that more load makes slower. Only the same load,
 driven again in a later block, shows the difference; and if each block started its system anew, only
-where the steps were in another order.
+where the steps were in another order. Systems that each block started anew differ from start to
+start too, which is no drift: there the blocks must agree better than starts that merely scatter.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.words import percent
 
 MATTERS = 1.05  # less than this in the time of one pass alters nothing that is said of steps
-LEVEL = 0.95  # that a trend is more than scatter, from four blocks on
+LEVEL = 0.95  # that a trend, of whichever direction, is more than scatter
 TREND = 4  # blocks, from which on they show their own scatter about a trend
+STARTS = 3  # the same where each started its system anew: two of them scatter, and show no trend
 MEANWHILE = "A server or machine that became slower meanwhile looks like an effect of the load."
 
 ANEW = (
@@ -42,10 +44,11 @@ class Drift:
     blocks: int
 
 
-def of(own: Sequence[Point], order: Mapping[str, int]) -> Drift | None:
+def of(own: Sequence[Point], order: Mapping[str, int], *, anew: bool = False) -> Drift | None:
     """The drift of one subject; None where blocks show none that matters, or cannot.
 
     ``own``: its points. ``order``: by trial, when it was driven, counted in steps of the sweep.
+    ``anew``: each block started it.
     """
     speeds = [_speeds(point) for point in own]
     blocks = sorted({block for one in speeds for block in one})
@@ -62,10 +65,12 @@ def of(own: Sequence[Point], order: Mapping[str, int]) -> Drift | None:
     change = slope * pass_steps
     if abs(change) < math.log(MATTERS):
         return None
-    if len(blocks) >= TREND:
+    if len(blocks) >= (STARTS if anew else TREND):
         rest, freedom = y - slope * x, len(blocks) - 2
         error = math.sqrt(float((rest * rest).sum()) / freedom / float((x * x).sum()))
-        shown = abs(slope) > student(LEVEL, freedom) * error
+        shown = abs(slope) > student(0.5 + LEVEL / 2, freedom) * error
+    elif anew:
+        shown = False
     elif len(blocks) > 2:
         shown = all((b - a) * slope > 0 for a, b in pairwise(y.tolist()))
     else:

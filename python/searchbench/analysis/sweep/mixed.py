@@ -84,6 +84,13 @@ class Mixed:
         ratio, p = at.paired(mine, other) or self._of_one(metric)
         return (intervals.inverse(ratio) if ratio and metric != "answered" else ratio), p
 
+    @property
+    def uncounted(self) -> bool:
+        """Whether latencies do not give the throughput that was counted, or who asked is mingled
+        with what was asked.
+        """
+        return bool(self._lacking or self._mingled)
+
     def unknown(self, metric: str, names: tuple[str, str]) -> str:
         """Why there is no ratio by a metric; ``names``: of the first and the second."""
         if metric != "answered" or not (self._lacking or self._mingled):

@@ -26,6 +26,7 @@ from searchbench.analysis.trial.replies import REDIRECTS, SIZES
 from searchbench.analysis.trial.validity import GROWTH, gravest_first
 from searchbench.record import Record, Trial
 
+SURELY_LACKS = 2.5  # half intervals of 95 %: a queue that sways about a limit has trends by chance
 RUN_WAIT_VOID = 0.20  # of the time ready but without a core: a fifth of its promptness is gone
 MINUTE_NS = 60_000_000_000
 # What the audit of a study calls invalid, and what is a result here: kind → what to do about it.
@@ -115,7 +116,9 @@ def step_of(
         found = None
     achieved = _achieved(found) if found is not None else None
     error_share = within.share(trace.outcome[inside] != 0, due, window)
-    behind = _falls_behind(unsent, found, response_growth) if found is not None else None
+    response = within.quantiles((trace.done - trace.due)[good], trace.due[good], window)
+    rises = _rises(response_growth, response, trace.window_s)
+    behind = _falls_behind(unsent, found, response_growth, rises) if found is not None else None
     judging = record.plan.judging
     texts = judging.promises if judging.measure == "sweep" else ()
     void = ", ".join(dict.fromkeys(f.kind for f in bad))
@@ -137,7 +140,7 @@ def step_of(
         falls_behind=behind,
         keeps_up=_keeps_up(behind, achieved, error_share) if achieved else None,
         service=within.quantiles((trace.done - trace.sent)[good], trace.due[good], window),
-        response=within.quantiles((trace.done - trace.due)[good], trace.due[good], window),
+        response=response,
         connect=_opened(trace, connect, inside),
         lag=_lag(trace, inside),
         backlog=within.quantiles(backlog) if backlog is not None else {},
@@ -240,9 +243,26 @@ def _achieved(found: throughput.Achieved) -> Estimate:
     return Estimate(found.well, "share", found.requests, replace(span, low=low, high=high))
 
 
-def _falls_behind(unsent: int, found: throughput.Achieved, growth: float | None) -> bool | None:
-    """Whether requests waited longer and longer for a reply of any kind; None: not clear."""
+def _rises(growth: float | None, response: Mapping[str, Estimate], window_s: float) -> bool:
+    """Whether the median response of the whole window is less than it grew by, as in a queue that
+    began nearly empty.
+    """
+    median = response.get("p50")
+    return growth is not None and median is not None and growth * window_s > median.value
+
+
+def _falls_behind(
+    unsent: int, found: throughput.Achieved, growth: float | None, rises: bool
+) -> bool | None:
+    """Whether requests waited longer and longer for a reply of any kind; None: not clear.
+
+    Where the median response ``rises``, a lack of less than 1 % counts too, if it is sure: a queue
+    that grows by 0.5 % of the rate has no end either.
+    """
     span, kept = found.of_this_window(), found.share >= throughput.KEEPS_UP
+    lack, sway = 1 - found.share, span.high - found.share
+    if kept and rises and lack > sway:
+        return True if lack > SURELY_LACKS * sway else None
     # Too few requests for a trend: the share alone has to be sure.
     grows = span.low < throughput.KEEPS_UP if growth is None else growth > GROWTH
     if unsent or span.high < throughput.KEEPS_UP or (not kept and growth is not None and grows):

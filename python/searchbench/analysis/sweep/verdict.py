@@ -13,7 +13,7 @@ from itertools import combinations
 
 from searchbench.analysis import first_look
 from searchbench.analysis.answer import Rank, Said, in_short, said, sentences
-from searchbench.analysis.compare import standing, systems
+from searchbench.analysis.compare import builds, standing, systems
 from searchbench.analysis.judgement import Estimate, Judgement, Step, Verdict
 from searchbench.analysis.sweep import by_class, drift, promises
 from searchbench.analysis.sweep import points as at
@@ -65,11 +65,9 @@ def sustained(
     labels = {t.treatment: t.label for t in judged.treatments}
     kept, several = promises.sentences(steps), say.of_subjects(driven, decide, agreeing)
     order = {s.trial: i for i, s in enumerate(steps)}
-    drifts = {name: drift.of(own, order) for name, own in found.items()}
-    hidden = {
-        name: drift.hidden(own, order, anew={p.treatment for p in own} <= evidence.started)
-        for name, own in found.items()
-    }
+    anew = {name: {p.treatment for p in own} <= evidence.started for name, own in found.items()}
+    drifts = {name: drift.of(own, order, anew=anew[name]) for name, own in found.items()}
+    hidden = {name: drift.hidden(own, order, anew=anew[name]) for name, own in found.items()}
     alone = Rank.MORE if kept or several else Rank.ANSWER
     parts = [
         *([*said(sentences([one]), Rank.ANSWER, Rank.MORE)] for one in kept),
@@ -108,6 +106,7 @@ def sustained(
         parts.append([Said(f"{ONCE} {drift.MEANWHILE}" if meanwhile else ONCE, Rank.DOUBT)])
     elif any(hidden.values()):
         parts.append([Said(drift.ANEW, Rank.DOUBT)])
+    parts.append([*said([builds.of_starts([c.start_floor for c in decide])], Rank.DOUBT)])
     if not steps:
         parts.append([Said("No step is on record yet, so there is no result.", Rank.ANSWER)])
     header, lines = table(steps)

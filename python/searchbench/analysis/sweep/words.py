@@ -5,6 +5,7 @@ Longer than most files, because sentences that stand side by side are written si
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -28,6 +29,7 @@ from searchbench.analysis.words import amount, digits, listed, times, words
 from searchbench.analysis.words import percent as two_digits
 
 Found = Mapping[str, Sequence[Point]]
+LEAST = 1e-4  # a share that is called one
 FEW = 3  # comparisons that are named for what is in their way
 METRICS = ("response_p99", "throughput")
 MANY = 0.5  # of the requests of a void step failed: then that is the first thing to look into
@@ -176,7 +178,7 @@ def _rates(name: str, own: Sequence[Point]) -> list[str]:
         tail = f"; the response p99 there is {amount(p99)}" if p99 else ""
         said.append(
             f"{name} keeps up with {digits(best.x)} requests per second: "
-            f"{_achieved(best)} of the load was answered in time{tail}."
+            f"{_achieved(best)} of the load was answered in time{_resolution(best)}{tail}."
         )
     if over:
         worst = over[0]
@@ -201,6 +203,29 @@ def _rates(name: str, own: Sequence[Point]) -> list[str]:
     return said
 
 
+def _resolution(point: Point) -> str:
+    """How little may be lacking at a rate that is kept up with, a clause; empty: not known.
+
+    What lacks is a queue that grows without end, so a greatest rate is known to within this. Of
+    random arrivals fewer may have come than were asked for.
+    """
+    lacks = [
+        1 - s.achieved.interval.low * min(1.0, s.offered.value / (s.rate_asked_per_s or math.inf))
+        if s.kind == "open" and s.offered is not None
+        else 1 - s.achieved.interval.low
+        for s in point.steps
+        if s.achieved is not None and s.achieved.interval is not None
+    ]
+    if not lacks:
+        return ""
+    lack = max(lacks)
+    seconds = min(s.window_s for s in point.steps)
+    return (
+        f" (in the long run up to {percent(max(lack, LEAST))} of it may be lacking, as far as "
+        f"{digits(seconds)} s show)"
+    )
+
+
 def _why_not(point: Point) -> str:
     """Why a rate is not kept up with, a clause: it fell behind, or too many requests failed."""
     if not point.falls_behind and point.errors > at.ERRORS:
@@ -221,6 +246,7 @@ def _replay(name: str, own: Sequence[Point]) -> list[str]:
             continue
         kept = {True: "keeps up with", False: "does not keep up with", None: "answers"}[p.keeps_up]
         tail = f"; the response p99 is {amount(p99)}" if p99 else ""
+        tail = f"{_resolution(p) if p.keeps_up else ''}{tail}"
         said.append(
             f"{name} {kept} the log at {digits(p.x)} times its own speed: {digits(offered.value)} "
             f"requests per second were due, and {_achieved(p)} of them were answered in time{tail}."

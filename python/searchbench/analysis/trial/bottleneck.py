@@ -30,6 +30,7 @@ BUSY = 0.90  # of the time: no more is to be had
 MOST = 0.50  # of the service time
 IDLE = 0.70  # of the server's cores: below, something else than the processor keeps them waiting
 OWN = 0.50  # of what a disk moved: from here on it was busy for the server
+OVER = 1.10  # of a limit of writes: from here on they are not those that are held to it
 PAGE_BYTES = 4096
 _GENERATOR = ("client saturated", "client starved", "generator lag")
 _ON_OTHERS = (
@@ -102,6 +103,8 @@ def of_span(
         return Seen("one thread", f"the server used {server.cpu_s / seconds:.2f} cores of {cores}")
     if aside and part is None:
         return Seen("unknown", f"{aside}; {_NOT_KNOWN}")
+    if late := _late(trial, devices, seconds):
+        return Seen("unknown", f"the server used {of}; {late}")
     return Seen("none", f"the server used {of}{f'; {aside}{_of_server(part)}' if aside else ''}")
 
 
@@ -157,6 +160,8 @@ def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) ->
     )
     if why := _used_by_others(trial, seconds, IDLE if waiting else BUSY, sure=waiting):
         yield Seen("unknown", f"{said}; {why}")
+    if late := _late(trial, trial.host_window.devices, seconds):
+        yield Seen("unknown", f"{said}; {late}")
     yield Seen("waits" if waiting else "none", f"{said}{aside}")
 
 
@@ -251,10 +256,27 @@ _LIMITS: Mapping[str, tuple[str, float, str]] = {
 def _limited(
     trial: Trial, devices: Sequence[DeviceTotals], seconds: float
 ) -> tuple[DeviceTotals, str] | None:
-    """The device whose limit was used up, and which limit; None where none was.
+    """The device whose limit was used up, and which limit; None where none surely was.
 
     The kernel holds such requests back before the device, whose own counts show no wait.
     """
+    return next(((d, said) for d, said, sure in _used_up(trial, devices, seconds) if sure), None)
+
+
+def _late(trial: Trial, devices: Sequence[DeviceTotals], seconds: float) -> str:
+    """Which limit of writes was exceeded, a clause; empty: none.
+
+    Writes that the kernel does later are not held to it in control groups of version 1, but the
+    device counts them too. So it is not known whether those that are were held back.
+    """
+    over = (said for _, said, sure in _used_up(trial, devices, seconds) if not sure)
+    return "".join(f"{said}: whether it held writes back is not on record" for said in [*over][:1])
+
+
+def _used_up(
+    trial: Trial, devices: Sequence[DeviceTotals], seconds: float
+) -> Iterator[tuple[DeviceTotals, str, bool]]:
+    """Each limit that was reached: its device, the rate beside it, and is it what held back?"""
     by_name = {d.name: d for d in devices}
     for lever in trial.place:
         device, key = by_name.get(lever.device), lever.name.rpartition(".")[2]
@@ -263,8 +285,8 @@ def _limited(
         what, unit, said = _LIMITS[key]
         rate, most = getattr(device, what) / seconds, float(lever.asked)
         if rate >= BUSY * most:
-            return device, f"{rate / unit:,.1f} {said}, and {lever.name} is {most / unit:,.1f}"
-    return None
+            words = f"{rate / unit:,.1f} {said}, and {lever.name} is {most / unit:,.1f}"
+            yield device, words, not (key.startswith("write") and rate > OVER * most)
 
 
 _NOT_KNOWN = "how much of that was the server's is not on record"

@@ -70,6 +70,14 @@ class Achieved:
             within.Z * math.sqrt(2 * self._sway() + within.long_run(self.grew)[0])
         )
 
+    def per_request(self) -> float:
+        """The variance of what the queue grows by, for each request that is due.
+
+        In an overload, which leaves no worker idle: of arrivals and of services (their squared
+        coefficients of variation). A queue that ends now and then sways by less.
+        """
+        return within.long_run(self.grew)[0] / self.requests
+
     def _sway(self) -> float:
         """Variance of the queue's length about its own trend."""
         queue = np.cumsum(self.grew)

@@ -105,6 +105,8 @@ def copy_index(session: Session) -> None:
     """A copy of the index for this trial alone; LabError where there is no room for it."""
     assert session.index is not None
     session.own_index = own = session.run / "index"
+    # It is written outside of the place: what of it is in memory would be free of the cap.
+    session.index.storages.copy = own
     if own.exists():
         return
     session.run.mkdir(parents=True, exist_ok=True)
@@ -179,6 +181,8 @@ def discard(session: Session) -> None:
     if session.own_index is not None:
         subprocess.run(["rm", "-rf", "--", str(session.own_index)], check=False)
         session.own_index = None
+        if session.index is not None:
+            session.index.storages.copy = None
 
 
 def made_anew(session: Session) -> bool:

@@ -79,6 +79,9 @@ class Asking:
 
     def ask(self, number: int, run: Run) -> None:
         """Ask one query, so many times, over one connection."""
+        if self._restarted:
+            assert run.session.confines is not None
+            run.session.confines.started()
         sitting, load = run.session.sitting, run.opened.load
         sequence = np.full(self._asks, number, np.uint32)
         ends = np.array([0, self._asks], np.uint32)

@@ -334,7 +334,8 @@ class Session:
         lost = self.running.lost() if self.running else ""
         killed = lost or (self.confines.killed() if self.confines else "")
         full = self.index.storages.full() if self.index else ""
-        return killed or full or self._refused_room()
+        below = self.index.storages.full_below() if self.index else ""
+        return killed or full or below or self._refused_room()
 
     def _refused_room(self) -> str:
         """That what it started was refused room, which need not fill a storage; "" if it was not.

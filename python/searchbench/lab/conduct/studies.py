@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import psutil
@@ -35,6 +37,7 @@ from searchbench.study.plan import Plan, Treatment, Trial
 from searchbench.study.planner import make_plan
 
 _PREFIX = "searchbench-work-"
+_PRIVATE = re.compile(rf"{_PREFIX}(\d+)-[a-z0-9_]{{8}}")  # as ``mkdtemp`` names it
 
 
 def run(
@@ -227,11 +230,40 @@ def folder(work: Path | None) -> Iterator[Path]:
     except OSError as error:
         raise LabError(f"{place}: indexes cannot be built there ({error.strerror})") from None
     for left in place.glob(f"{_PREFIX}*"):
-        owner = left.name.removeprefix(_PREFIX).split("-")[0]
-        if owner.isdigit() and not psutil.pid_exists(int(owner)):
-            mounts.remove_tree(left)
+        _remove_if_dead(left)
     name = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=place)).resolve()
+    lock = os.open(name, os.O_RDONLY)
     try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_SH)
         yield name
     finally:
+        os.close(lock)
         mounts.remove_tree(name)
+
+
+def _remove_if_dead(left: Path) -> None:
+    """Remove the private folder of a process that has ended; nothing that only has such a name.
+
+    A process that runs where its id is not seen from here (in another container) has it locked.
+    """
+    named = _PRIVATE.fullmatch(left.name)
+    try:
+        ours = left.lstat().st_uid == os.geteuid() and not left.is_symlink() and left.is_dir()
+    except OSError:  # another has just removed it
+        return
+    if named is None or not ours or psutil.pid_exists(int(named[1])):
+        return
+    try:
+        lock = os.open(left, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return
+    except OSError:  # a file system without locks
+        pass
+    mounts.remove_tree(left)
+    os.close(lock)

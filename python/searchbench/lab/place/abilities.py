@@ -89,11 +89,17 @@ def _lacking(place: Place, known: dict[str, Ability]) -> Iterator[str]:
             yield f"{owner}: {lever}: {one.missing}; {one.remedy}"
     near = [each for each in place.hosts.values() if not each.ssh]
     confined: list[Place | Host] = [place, *near]
+    total = psutil.virtual_memory().total
     for each in confined:
         try:
             dealt(each, host.placement())
         except LabError as error:
             yield str(error)
+        if each.memory_bytes > total:
+            yield (
+                f"{each.title}: `memory` is {size_words(each.memory_bytes)}, and this machine has "
+                f"{megabytes(total)}, so it would not be a limit; make it smaller"
+            )
     for storage in place.storages.values():
         owner = f"storage {storage.name}"
         if storage.kind == "zfs" and storage.limited:

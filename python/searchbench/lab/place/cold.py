@@ -67,6 +67,13 @@ def evict(folders: Iterable[Path]) -> Evicted:
     return Evicted(pages, before, after)
 
 
+def evicted(path: Path) -> bool:
+    """Evict one file that nobody uses; is next to nothing of it left?"""
+    _advise(path)
+    pages = -(-path.stat().st_size // PAGE_BYTES)
+    return Evicted(pages, 0, resident(path)).done
+
+
 def resident_bytes(folders: Iterable[Path]) -> int:
     """How much of the files below these folders is in memory."""
     return sum(map(resident, files_below(folders))) * PAGE_BYTES

@@ -18,7 +18,7 @@ from searchbench.lab.place import mounts, things
 from searchbench.lab.place.cold import PAGE_BYTES
 from searchbench.lab.place.ledger import Ledger
 from searchbench.lab.place.slow import Slow
-from searchbench.lab.place.storage import lies, megabytes
+from searchbench.lab.place.storage import lies, megabytes, size_words
 from searchbench.places import Storage
 from searchbench.record.trial import Lever
 
@@ -77,8 +77,14 @@ class Disk:
 
     def make(self) -> None:
         """Make the file, the file system, and a folder on it. Nothing is delayed yet."""
-        with self._image.open("xb") as file:
-            file.truncate(self.asked.size_bytes)
+        try:
+            with self._image.open("xb") as file:
+                file.truncate(self.asked.size_bytes)
+        except OSError as error:
+            raise self._error(
+                f"a file of `size` = {size_words(self.asked.size_bytes)} could not be made in "
+                f"{self._image.parent}: {error.strerror}; make it smaller"
+            ) from None
         program, *arguments = MAKERS[self.asked.kind]
         code, said = things.run(program, *arguments, str(self._image))
         if code:
@@ -164,10 +170,14 @@ class Disk:
         os.sync()
         asked = self.asked.compression
         option = next((o for o in (found.options if found else ()) if o.startswith("compress")), "")
-        size, room = sum(f.stat().st_size for f in files), self._room(files)
+        # Holes take no room, compressed or not.
+        whole, (held, room) = sum(f.stat().st_size for f in files), self._room(files)
+        size = min(whole, held)
         read_back = option or "no compression in the options of the mount"
         share = room / size if size else 0.0
         effect = f"{megabytes(size)} take {megabytes(room)}: {share:.0%}"
+        if size < SAVES_NOTHING * whole:
+            effect += f"; {megabytes(whole - size)} more are holes"
         problem, possible = "", None
         if not option.startswith("compress-force=") or asked.split(":")[0] not in option:
             problem = f"mounted with {read_back}"
@@ -189,16 +199,21 @@ class Disk:
             figures={"bytes": size, "disk_bytes": room},
         )
 
-    def _room(self, files: Sequence[Path]) -> int:
-        """What the files take of the device: as compsize counts, else as btrfs itself does."""
+    def _room(self, files: Sequence[Path]) -> tuple[int, int]:
+        """The blocks of the files, without holes, in bytes; and what these take of the device.
+
+        As compsize counts, else as btrfs itself does.
+        """
         code, said = things.run("compsize", "-b", "-x", str(self.folder))
         words = said.split()
         if not code and "TOTAL" in words:
-            return int(words[words.index("TOTAL") + 2])
+            total = words.index("TOTAL")
+            return int(words[total + 3]), int(words[total + 2])
         if "No files" in said or not files:
-            return 0
+            return 0, 0
+        size = sum(f.stat().st_blocks * 512 for f in files)  # of btrfs: as if not compressed
         of = os.statvfs(self._point)  # with what btrfs needs for itself
-        return (of.f_blocks - of.f_bfree) * of.f_frsize
+        return size, (of.f_blocks - of.f_bfree) * of.f_frsize
 
     def room_of(self, files: Sequence[Path]) -> int | None:
         """What these files take of the device; None where only compsize could tell."""
@@ -221,7 +236,10 @@ class Disk:
 
 
 def compressible(files: Sequence[Path]) -> float:
-    """To what share zlib compresses a sample of these files; extent by extent, as btrfs does."""
+    """To what share zlib compresses a sample of these files; extent by extent, as btrfs does.
+
+    Holes are left out.
+    """
     sizes = [path.stat().st_size for path in files]
     extents = [
         (path, at) for path, size in zip(files, sizes, strict=True)
@@ -229,10 +247,19 @@ def compressible(files: Sequence[Path]) -> float:
     ]  # fmt: skip
     before = after = 0
     for path, at in extents[:: max(1, len(extents) // _SAMPLES)]:
-        with path.open("rb") as file:
-            file.seek(at)
-            piece = file.read(_EXTENT_BYTES)
+        piece = _data(path, at)
         if len(piece) > PAGE_BYTES:  # a page or less has nothing to save
             before += len(piece)
             after += min(len(piece), len(zlib.compress(piece, 1)))
     return after / before if before else 1.0
+
+
+def _data(path: Path, at: int) -> bytes:
+    """What is written of the extent there, up to the next hole; nothing if all of it is a hole."""
+    with path.open("rb", buffering=0) as file:
+        try:
+            begin = os.lseek(file.fileno(), at, os.SEEK_DATA)
+        except OSError:  # there is nothing but a hole from there on
+            return b""
+        end = min(os.lseek(file.fileno(), begin, os.SEEK_HOLE), at + _EXTENT_BYTES)
+        return os.pread(file.fileno(), max(0, end - begin), begin)

@@ -22,7 +22,9 @@ from searchbench.lab.place.ledger import Ledger
 
 PERIOD_US = 10_000
 """The period in which a share of CPU is given. It is short, so that a slower host is not one that
-stands still for tens of milliseconds."""
+stands still for tens of milliseconds. A small share has a longer one, as the kernel gives no less
+than ``_LEAST_US`` in a period."""
+_LEAST_US, _LONGEST_US = 1000, 1_000_000
 
 _FORCED_BYTES = 1 << 20
 """A group at its cap is charged more for what the kernel must have at once, while it frees memory:
@@ -37,7 +39,8 @@ _V2_RATES = dict(zip(RATES, ("riops", "wiops", "rbps", "wbps"), strict=True))
 
 
 class Memory(NamedTuple):
-    """What a group had of memory. ``cached_bytes``: pages of files that are on its account.
+    """What a group had of memory. ``cached_bytes``: pages of files that are on its account, but not
+    memory that processes share and files on a tmpfs, which the kernel counts there too.
 
     ``met``: how often the cap was met, where the kernel counts that;
     ``oom_kills``: how many processes it ended for it.
@@ -150,7 +153,7 @@ class Group:
             return Memory(
                 self._number_in("memory", "memory.max"),
                 self._number_in("memory", "memory.peak"),
-                stat.get("file", 0),
+                stat.get("file", 0) - stat.get("shmem", 0),
                 events.get("max", 0),
                 events.get("oom_kill", 0),
             )
@@ -158,18 +161,20 @@ class Group:
         return Memory(
             self._number_in("memory", "memory.limit_in_bytes"),
             self._number_in("memory", "memory.max_usage_in_bytes"),
-            stat.get("total_cache", stat.get("cache", 0)),
+            stat.get("total_cache", stat.get("cache", 0))
+            - stat.get("total_shmem", stat.get("shmem", 0)),
             self._number_in("memory", "memory.failcnt"),
             self._table("memory", "memory.oom_control").get("oom_kill", 0),
         )
 
     def share_cpu(self, cores: float) -> None:
         """So many cores' worth of time, 0.5 being half of one."""
-        quota = max(1000, round(cores * PERIOD_US))  # the kernel takes no less than 1 ms
+        period = min(_LONGEST_US, max(PERIOD_US, round(_LEAST_US / cores)))
+        quota = max(_LEAST_US, round(cores * period))
         if self._versions["cpu"] == 2:
-            self._write("cpu", "cpu.max", f"{quota} {PERIOD_US}")
+            self._write("cpu", "cpu.max", f"{quota} {period}")
             return
-        self._write("cpu", "cpu.cfs_period_us", str(PERIOD_US))
+        self._write("cpu", "cpu.cfs_period_us", str(period))
         self._write("cpu", "cpu.cfs_quota_us", str(quota))
 
     def shared_cpu(self) -> float:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ from searchbench.lab.remote.left import Remote
 
 _PASSES = 3
 _MOMENT_S = 2.0
+_NAME = re.compile(r"(\d+)-(\d+)-\d+")  # process, when it began, which of its ledgers
 _ANY = Tree | Loop | Mount | Group | Daemon | Pool | Namespace | Link | Remote
 
 
@@ -173,7 +175,10 @@ def clean() -> Cleaned:
     live: list[int] = []
     place = folder()
     for path in sorted(place.glob("*.jsonl")) if place.is_dir() else ():
-        pid, start = (int(part) for part in path.stem.split("-")[:2])
+        # SEARCHBENCH_LEDGERS may name a folder of other files too, such as 2026-11-23.jsonl.
+        if (whose := _written_by(path)) is None:
+            continue
+        pid, start = whose
         if _lives(path, pid, start):
             live.append(pid)
             continue
@@ -235,6 +240,20 @@ def _left_in(path: Path) -> tuple[list[Thing], str]:
         things.pop(line.undone, None)
         unknown.pop(line.undone, None)
     return list(things.values()), " and ".join(sorted({*unknown.values()}))
+
+
+def _written_by(path: Path) -> tuple[int, int] | None:
+    """Which process wrote a ledger, and when that began; None: the file is no ledger.
+
+    A ledger begins with the boot in which it was written, or with what was made.
+    """
+    if (named := _NAME.fullmatch(path.stem)) is None:
+        return None
+    try:
+        head = _decode(path.read_bytes().split(b"\n", 1)[0])
+    except (OSError, msgspec.DecodeError):
+        return None
+    return (int(named[1]), int(named[2])) if head.boot or head.thing else None
 
 
 def _lives(path: Path, pid: int, start: int) -> bool:

@@ -34,12 +34,14 @@ from searchbench.lab.place.throttle import keys_of, limits_of, throttle
 from searchbench.lab.remote.hosts import Links, Remotes
 from searchbench.lab.system.seat import Seat
 from searchbench.places import Cores, Host, Place, Storage
+from searchbench.places.model import EACH_QUERY
 from searchbench.record.elsewhere import Elsewhere
 from searchbench.record.trial import Lever, Note
 
 # Pages of its files that are not on its account: what we read ourselves, what was read ahead.
 _UNCHARGED_BYTES = 4_000_000
 _UNCHARGED = 0.02  # ... of the cap
+_STARTED = "; once it had started: "
 
 
 class Confines:
@@ -57,6 +59,7 @@ class Confines:
         links: Links | None = None,
     ) -> None:
         self.place, self._storages, self._ledger = place, storages, ledger
+        storages.serve(place)
         self.cpus = affinity.dealt(place, cores)
         hosts = list(place.hosts.values())
         near, far = [h for h in hosts if not h.ssh], [h for h in hosts if h.ssh]
@@ -67,6 +70,7 @@ class Confines:
         self._cpu: Cpu | None = None
         self._looked = 0.0
         self.chilled: list[Evicted] = []
+        self._most = 0
 
     @property
     def joins(self) -> tuple[Path, ...]:
@@ -105,6 +109,8 @@ class Confines:
         if place.cold != "no" or any(s.latency_ms for s in place.storages.values()):
             self._storages.forget()
         self._note(*self._storages.levers())
+        if place.cold != "no":
+            self._storages.forget_own()  # once more: to look at them may be to read them
         capped = place.memory_bytes or any(host.memory_bytes for host in place.hosts.values())
         if place.cold != "no" or capped:
             evicted = self._storages.evict()
@@ -145,7 +151,18 @@ class Confines:
             )
         if self.place.cores:
             self._note(affinity.as_asked(self.place, self.cpus, pids))
+        self.started()
         self._begin()
+
+    def started(self) -> None:
+        """Keep what of files that were evicted is in memory now, before the system is driven."""
+        lever = self._found.get(f"places.{self.place.name}.cold")
+        if lever is None:
+            return
+        pages = self._storages.resident_bytes() // PAGE_BYTES
+        self._most = max(self._most, pages) if self.place.cold == EACH_QUERY else pages
+        effect = f"{lever.effect.partition(_STARTED)[0]}{_STARTED}{self._most:,}"
+        self._note(replace(lever, effect=effect, figures={**lever.figures, "started": self._most}))
 
     def driven(self) -> None:
         """Keep what the kernel counted meanwhile. LabError where that is not what was asked for.

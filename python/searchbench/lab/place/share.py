@@ -19,8 +19,33 @@ _MORE = 1.05  # what a system may have had of it in a drive
 
 
 def shared(place: Place | Host, group: Group, cpus: Sequence[int]) -> Lever:
-    """What processes in the group get that ask for all the time of each core."""
+    """What processes in the group get that ask for all the time of each core.
+
+    The kernel counts the time on all cores together. So with several cores one thread may have more
+    than its share of the core on which it is; how much is measured too.
+    """
     asked, count = place.cpu_share, len(cpus)
+    got, has = _busy(group, cpus) / count, group.shared_cpu() / count
+    effect = f"a busy loop had {got:.0%} of each core"
+    problem = "" if abs(has - asked) < 1e-3 + 1e-3 * asked else f"the kernel has set {has:.3f}"
+    if got > asked * (1 + _OFF) + 0.01:
+        problem = problem or f"{effect}: more than its share"
+    figures = {"measured_share": got}
+    if count > 1:
+        figures["alone_share"] = alone = _busy(group, cpus[:1])
+        effect += f", and one loop alone {alone:.0%} of its core"
+    return Lever(
+        name=f"{place.section}.cpu_share",
+        asked=f"{asked:g}",
+        read_back=f"{has:.3f}",
+        effect=effect,
+        problem=problem,
+        figures=figures,
+    )
+
+
+def _busy(group: Group, cpus: Sequence[int]) -> float:
+    """How many cores' worth of time busy loops get in the group, one on each of these cores."""
     joins = (*group.joins_of("cpu"), *group.joins_of("cpuacct"))
     before, began = group.cpu().used_s, time.monotonic()
     children = [
@@ -32,24 +57,11 @@ def shared(place: Place | Host, group: Group, cpus: Sequence[int]) -> Lever:
     ]  # fmt: skip
     try:
         time.sleep(_SPINS_S)
-        used_s, took_s = group.cpu().used_s - before, time.monotonic() - began
+        return (group.cpu().used_s - before) / (time.monotonic() - began)
     finally:
         for child in children:
             child.kill()
             child.wait()
-    got, has = used_s / took_s / count, group.shared_cpu() / count
-    effect = f"a busy loop had {got:.0%} of each core"
-    problem = "" if abs(has - asked) < 1e-3 + 1e-3 * asked else f"the kernel has set {has:.3f}"
-    if got > asked * (1 + _OFF) + 0.01:
-        problem = problem or f"{effect}: more than its share"
-    return Lever(
-        name=f"{place.section}.cpu_share",
-        asked=f"{asked:g}",
-        read_back=f"{has:.3f}",
-        effect=effect,
-        problem=problem,
-        figures={"measured_share": got},
-    )
 
 
 def taken(lever: Lever, share: float, before: Cpu, now: Cpu, core_s: float) -> Lever:

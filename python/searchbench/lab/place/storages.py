@@ -19,6 +19,7 @@ from searchbench.lab.place.zfs import Daemon, Zfs
 from searchbench.places import Place, Storage
 from searchbench.record.trial import Lever
 
+_BELOW_BYTES = 1_000_000  # a disk with less is full
 _FULL = 0.01  # a storage with less of its size left is full: its file system keeps some for itself
 
 
@@ -26,7 +27,8 @@ class Storages:
     """``home``: a folder for this index alone, below ``work``, where storages are mounted too.
 
     ``data``: where the index lies, ``laid``: where files of other kinds do, once it is made.
-    ``unwritten``: kinds of which there cannot be a file yet.
+    ``unwritten``: kinds of which there cannot be a file yet. ``copy``: the folder of a copy of the
+    index that is driven in its stead, outside of any storage; its pages count too.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Storages:
         self.data = home / "data"
         self.laid: dict[str, Path] = {}
         self.unwritten: set[str] = set()
+        self.copy: Path | None = None
 
     @property
     def folders(self) -> list[Path]:
@@ -66,6 +69,20 @@ class Storages:
     def own(self) -> dict[str, Made]:
         """By name, those that are file systems of ours and not directories, once they are made."""
         return {n: made for n, made in self._made.items() if made.asked.kind != "directory"}
+
+    def serve(self, place: Place) -> None:
+        """From now on they are those of this place, by the names that it has for them.
+
+        One index serves all places in which its files are the same, and these may name a storage
+        otherwise, or limit its rates otherwise.
+        """
+        made = self._made
+        self._made = {}
+        for kind, storage in place.storages.items():
+            if (one := made.get(self._asked[kind].name)) is not None:
+                one.asked = storage
+                self._made[storage.name] = one
+        self._asked = place.storages
 
     def made(self, name: str) -> Made:
         """The storage of that name."""
@@ -131,6 +148,23 @@ class Storages:
                 )
         return ""
 
+    def full_below(self) -> str:
+        """That the disk is full on which indexes are made, as a sentence; "" if not.
+
+        The files grow there on which storages of ours are made, too.
+        """
+        try:
+            of = os.statvfs(self._work)
+        except OSError:
+            return ""
+        free = of.f_bavail * of.f_frsize
+        if free >= _BELOW_BYTES:
+            return ""
+        return (
+            f"the disk of {self._work.parent} is full, on which indexes are made: "
+            f"{megabytes(free)} are left; free some room, or name another folder with --work"
+        )
+
     def remove(self) -> list[str]:
         """Remove the files and all storages; what could not be, and why."""
         problems = []
@@ -147,9 +181,12 @@ class Storages:
     def _leaving(self) -> list[Path]:
         """Folders whose files can leave memory."""
         return [
-            self._folder(kind)
-            for kind in ("data", *self.laid)
-            if kind not in self._asked or self._asked[kind].kind != "ram"
+            *(
+                self._folder(kind)
+                for kind in ("data", *self.laid)
+                if kind not in self._asked or self._asked[kind].kind != "ram"
+            ),
+            *([self.copy] if self.copy else []),
         ]
 
     def _folder(self, kind: str) -> Path:

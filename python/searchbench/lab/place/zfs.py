@@ -1,7 +1,8 @@
 """A pool of zfs-fuse on a file of ours, with compression, record size and logbias.
 
 zfs-fuse is one process for the whole machine: where one runs that is not ours, there is no storage
-of this kind. What it keeps in memory (its ARC) is outside of a system's cap, and of a fixed size.
+of this kind. What it keeps in memory is outside of a system's cap: its ARC, of a fixed size, and
+what the kernel keeps of the pool's file, of any size. (With direct I/O of its own it maps no file.)
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from searchbench.errors import LabError
-from searchbench.lab.place import mounts, things
+from searchbench.lab.place import cold, mounts, things
 from searchbench.lab.place.disk import compressible
 from searchbench.lab.place.ledger import Ledger
 from searchbench.lab.place.storage import lies, megabytes
@@ -122,7 +123,7 @@ class Zfs:
         self.folder.mkdir()
 
     def forget(self) -> None:
-        """Export the pool and import it: its ARC forgets it."""
+        """Export the pool and import it: its ARC forgets it. Meanwhile its file is evicted."""
         for arguments in (
             ("export", self._pool),
             ("import", "-d", str(self._image.parent), "-o", "cachefile=none", self._pool),
@@ -135,6 +136,9 @@ class Zfs:
                 code, said = things.run("zpool", *arguments)
             if code:
                 raise self._error(f"zpool {arguments[0]} failed: {said}")
+            # zfs-fuse reads it through the kernel's cache, where it would be in memory once more.
+            if arguments[0] == "export" and not cold.evicted(self._image):
+                raise self._error(f"{self._image} could not be evicted from memory")
 
     def levers(self, files: Sequence[Path]) -> list[Lever]:
         """The file system, its properties as zfs has them, and whether it compresses."""

@@ -135,6 +135,9 @@ def _badge(found: RecordComparison) -> Badge:
     if found.not_known:
         why = f"Nothing can be told of {listed([*found.not_known][:3])}."
         return Badge("Cannot tell", "unsure", why)
+    if lost := decision.classes_lost(found.by_class, found.threshold):
+        why = f"Over all queries no loss of more than {beyond} is resolved, but one is for "
+        return Badge("A class lost", "unsure", f"{why}{listed(lost[:3])}.")
     if found.regressed is None:
         why = f"No loss of more than {beyond} is resolved; how much runs differ is not known."
         return Badge("Not resolved", "unsure", why)

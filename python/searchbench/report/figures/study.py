@@ -201,7 +201,7 @@ def differences(comparisons: Sequence[Comparison], labels: Mapping[str, str], lo
     floor = max([1.0, *(c.floor for c in comparisons if math.isfinite(c.floor))])
     values = [v for r in rows for v in (r["ratio"], r.get("low", 1), r.get("high", 1))]
     low, high = min([*values, 1 / floor]) / 1.05, max([*values, floor]) * 1.05
-    ticks = sorted({1.0, *_ratio_ticks(low, high)})
+    ticks = sorted({1.0, *ratio_ticks(low, high)})
     title, times = "ratio (right of 1×: better)", "format(datum.value, '.3~r') + '×'"
     x = Axis(title, (low, high), tuple(ticks), times, log=True, grid=True)
     y = alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelColor=INK, labelLimit=320))
@@ -279,7 +279,8 @@ def _quantile_at(nines: float) -> str:
     return numbers.quantile_name(round(1 - 10**-nines, 7))
 
 
-def _ratio_ticks(low: float, high: float) -> list[float]:
+def ratio_ticks(low: float, high: float) -> list[float]:
+    """Ticks of a logarithmic axis of ratios: round ones, as many as can be read."""
     if high / low > 3:
         steps = (1, 2, 5) if high / low > 12 else (1, 1.5, 2, 3, 4, 5, 7)
         ticks = [round(step * 10**power, 6) for power in range(-4, 5) for step in steps]

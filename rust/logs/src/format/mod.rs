@@ -209,7 +209,7 @@ impl Seen {
 pub const TWICE: &str = "in an hour that the clock passed twice, taken as its first passing";
 
 /// Logs of searches that end in another order than they began go back by no more than this.
-const BACK_NS: i64 = 60_000_000_000;
+pub const BACK_NS: i64 = 60_000_000_000;
 
 /// Where a reader puts what it finds.
 pub struct Out<'a> {

@@ -1,0 +1,188 @@
+"""Files and pipes that grow: whole lines as they come, across rotation.
+
+A file is followed by its name, as ``tail -F`` does. What replaces it is read from its beginning,
+and the old one for some seconds more: servers write to it until they are told of the rotation. A
+file that was cut off is read from its beginning, too.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from searchbench.errors import QueryError
+
+HEAD_BYTES = 64 << 10  # by which the core tells a format (rust/logs source.rs)
+_MOST = 32 << 20  # bytes of a source at once, so that the view does not stand still
+_LINGER_S = 10.0  # how long an old file must be silent before it is left
+_PIECE = 1 << 20
+
+
+class Grows(Protocol):
+    """A source that grows. ``behind``: there was more than was read at once. ``ended``: nothing
+    will follow. ``rotations``: how often a file took the place of another, or was cut off."""
+
+    behind: bool
+    ended: bool
+    rotations: int
+
+    def head(self) -> bytes:
+        """What was there before, at most ``HEAD_BYTES``, in whole lines."""
+        ...
+
+    def new(self, at_s: float) -> bytes:
+        """Whole lines that were added since the last call. ``at_s``: now, of a clock of seconds."""
+        ...
+
+    def rest(self) -> bytes:
+        """At the end: what follows the last line break."""
+        ...
+
+
+@dataclass(slots=True)
+class _Part:
+    """An open file: how far it was read, its unfinished line, when it grew last."""
+
+    fd: int
+    identity: tuple[int, int]
+    at: int
+    grew_s: float
+    line: bytes = b""
+
+    def new(self, at_s: float) -> bytes:
+        """Its new whole lines."""
+        pieces = [self.line]
+        read = 0
+        while read < _MOST and (piece := os.pread(self.fd, _PIECE, self.at)):
+            pieces.append(piece)
+            self.at += len(piece)
+            read += len(piece)
+        if read:
+            self.grew_s = at_s
+        text, self.line = _whole(b"".join(pieces))
+        return text
+
+
+class GrowingFile:
+    """A file by its name, from its end on; it may not be there yet."""
+
+    def __init__(self, path: str, at_s: float) -> None:
+        self.path = path
+        self.behind, self.ended, self.rotations = False, False, 0
+        self._parts: list[_Part] = []
+        if (part := self._open(at_s)) is not None:
+            part.at = os.fstat(part.fd).st_size
+            # The line that is being written now belongs to what is followed.
+            begin = max(0, part.at - HEAD_BYTES)
+            last = os.pread(part.fd, part.at - begin, begin)
+            part.line = last[last.rfind(b"\n") + 1 :]
+            self._parts.append(part)
+
+    def head(self) -> bytes:
+        """What was there before."""
+        if not self._parts:
+            return b""
+        part = self._parts[0]
+        return _whole(os.pread(part.fd, min(part.at, HEAD_BYTES), 0))[0]
+
+    def new(self, at_s: float) -> bytes:
+        """Whole lines that were added."""
+        found = []
+        if self._parts and os.fstat(self._parts[-1].fd).st_size < self._parts[-1].at:
+            found.append(_ended(self._parts[-1]))
+            self._parts[-1].at = 0
+            self.rotations += 1
+        before = sum(part.at for part in self._parts)
+        found += [part.new(at_s) for part in self._parts]
+        self.behind = sum(part.at for part in self._parts) - before >= _MOST
+        if self._replaced() and (part := self._open(at_s)) is not None:
+            self.rotations += bool(self._parts)
+            found.append(part.new(at_s))
+            self._parts.append(part)
+        for old in [part for part in self._parts[:-1] if at_s - part.grew_s > _LINGER_S]:
+            found.append(_ended(old))
+            os.close(old.fd)
+            self._parts.remove(old)
+        return b"".join(found)
+
+    def rest(self) -> bytes:
+        """What follows the last line break; the files are closed."""
+        found = b"".join(map(_ended, self._parts))
+        for part in self._parts:
+            os.close(part.fd)
+        self._parts.clear()
+        return found
+
+    def _replaced(self) -> bool:
+        """Whether another file has the name, or the first one has come."""
+        try:
+            now = Path(self.path).stat()
+        except OSError:
+            return False
+        return not self._parts or self._parts[-1].identity != (now.st_dev, now.st_ino)
+
+    def _open(self, at_s: float) -> _Part | None:
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise QueryError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        found = os.fstat(fd)
+        return _Part(fd, (found.st_dev, found.st_ino), 0, at_s)
+
+
+class GrowingPipe:
+    """What comes through a file descriptor, such as standard input, until its end."""
+
+    def __init__(self, fd: int = 0) -> None:
+        self.behind, self.ended, self.rotations = False, False, 0
+        self._fd = fd
+        self._pieces: list[bytes] = []
+        self._bytes = 0
+
+    def head(self) -> bytes:
+        """Nothing: what a pipe had before nobody knows."""
+        return b""
+
+    def wait(self, most_s: float) -> None:
+        """Wait for something to come, so long at most, and take it: who writes shall not wait."""
+        if not self.ended and select.select([self._fd], [], [], most_s)[0]:
+            piece = os.read(self._fd, _PIECE)
+            self.ended = not piece
+            self._pieces.append(piece)
+            self._bytes += len(piece)
+            self.behind = self._bytes >= _MOST
+
+    def new(self, at_s: float) -> bytes:
+        """Whole lines that came; never waits."""
+        del at_s
+        before = -1
+        while before < self._bytes < _MOST:
+            before = self._bytes
+            self.wait(0)
+        self.behind = self._bytes >= _MOST
+        text, line = _whole(b"".join(self._pieces))
+        self._pieces, self._bytes = [line], len(line)
+        return text
+
+    def rest(self) -> bytes:
+        """What follows the last line break."""
+        line = b"".join(self._pieces)
+        self._pieces.clear()
+        return line and line + b"\n"
+
+
+def _whole(text: bytes) -> tuple[bytes, bytes]:
+    """What is in whole lines, and what follows."""
+    end = text.rfind(b"\n") + 1
+    return text[:end], text[end:]
+
+
+def _ended(part: _Part) -> bytes:
+    """The last line of a file that nobody writes any more."""
+    line, part.line = part.line, b""
+    return line and line + b"\n"

@@ -1,0 +1,262 @@
+"""Logs counted while they grow: an increment at a time, and all increments together.
+
+Each piece of new lines is written to a file of its own for the core, which reads files. The counts
+of increments add up, so what is said at the end is what ``count`` says of the same lines.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from searchbench import _core
+from searchbench.errors import QueryError
+from searchbench.logs.counts import Counts, Options, as_tables, insist_known, settings
+from searchbench.logs.follow import HEAD_BYTES, GrowingFile, GrowingPipe, Grows
+from searchbench.logs.held import Held, held
+from searchbench.logs.sources import STANDARD_INPUT, Source
+
+# Their entries are joined from lines that nothing ties together but what comes later.
+JOINED = ("mysql-general", "postgresql", "postgresql-csv", "postgresql-json", "slowlog",
+          "slowlog-json")  # fmt: skip
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh", b"PAR1")
+_SUMS = ("lines", "entries", "unread", "back", "bytes")
+_EXAMPLES = 5
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A source. ``read``: what became of it, as of ``counts``, with why it was ``refused``."""
+
+    source: Source
+    grows: Grows
+    read: dict[str, Any]
+    format: str = ""
+    held: Held = field(default_factory=Held)
+    header: bytes = b""  # of CSV: the line that names the columns
+
+
+class Watch:
+    """Sources that are followed from now on. To be used as a context, and ended by ``end``.
+
+    QueryError where a source is packed, is no log, or is of a format that cannot be followed.
+    """
+
+    def __init__(self, sources: Sequence[Source], options: Options, at_s: float) -> None:
+        insist_known(options)
+        self._options = options
+        self._all = _core.Log(options.distinct)
+        self._folder = TemporaryDirectory(prefix="searchbench-logs-")
+        self._named = "line" if options.line else options.format
+        self._watched: list[_Watched] = []
+        try:
+            self._open(sources, at_s)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _open(self, sources: Sequence[Source], at_s: float) -> None:
+        for source in sources:
+            if (grows := _grows(source.path, at_s)) is not None:
+                self._watched.append(_Watched(source, grows, _nothing(source)))
+        if not self._watched:
+            raise QueryError(
+                f"{sources[0].path} is packed, so it will not grow; leave out --live to read it"
+            )
+        for each in self._watched:
+            head = each.grows.head()
+            if self._named or head.strip():
+                self._begin(each, head)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for each in self._watched:
+            each.grows.rest()
+        self._folder.cleanup()
+
+    @property
+    def names(self) -> list[str]:
+        """The paths of what is followed."""
+        return [each.source.path for each in self._watched]
+
+    @property
+    def formats(self) -> list[str]:
+        """The formats that are known by now."""
+        return list(dict.fromkeys(each.format for each in self._watched if each.format))
+
+    @property
+    def rotations(self) -> int:
+        """How often a log was rotated or cut off."""
+        return sum(each.grows.rotations for each in self._watched)
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is more to be read at once."""
+        return any(each.grows.behind for each in self._watched)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can follow: all are pipes that ended."""
+        return all(each.grows.ended for each in self._watched)
+
+    def wait(self, most_s: float) -> None:
+        """Let some time pass, so much at most; what comes through a pipe meanwhile is taken."""
+        pipes = [g for each in self._watched if isinstance(g := each.grows, GrowingPipe)]
+        pipes = [pipe for pipe in pipes if not pipe.ended]
+        for pipe in pipes:
+            pipe.wait(most_s / len(pipes))
+        if not pipes:
+            time.sleep(most_s)
+
+    def poll(self, at_s: float) -> Counts:
+        """Count what is new. ``at_s``: now, of the clock of all calls."""
+        return self._count([(each, self._new(each, at_s)) for each in self._watched])
+
+    def end(self, at_s: float) -> tuple[Counts, Counts]:
+        """The last increment, with unfinished lines, and all increments together."""
+        given = []
+        for each in self._watched:
+            text = self._new(each, at_s)
+            rest = each.grows.rest()
+            # A line that was being written when a file was left is no entry yet.
+            if rest and each.grows.ended:
+                text += self._taken(each, rest, at_s)
+            given.append((each, text + b"".join(each.held.rest())))
+        last = self._count(given)
+        reads = [each.read for each in self._watched if each.format or each.read["refused"]]
+        return last, Counts(as_tables(self._all.tables()), reads)
+
+    def _new(self, each: _Watched, at_s: float) -> bytes:
+        return self._taken(each, each.grows.new(at_s), at_s)
+
+    def _taken(self, each: _Watched, text: bytes, at_s: float) -> bytes:
+        """What is to be counted now, when ``text`` has come."""
+        if text.strip() and not each.format and not each.read["refused"]:
+            self._begin(each, text)
+        if not each.format:
+            return b""
+        if each.format == "csv":
+            text = _without_header(each, text)
+        if type(each.held) is Held:
+            return text
+        return b"".join(each.held.give(_lines(text), at_s))
+
+    def _begin(self, each: _Watched, head: bytes) -> None:
+        """From its first lines on a source has a format, or is left out and says why."""
+        try:
+            form = self._named or self._told(each, head)
+            if form in JOINED:
+                raise QueryError(
+                    f"{each.source.path} is a log of the format {form}, whose entries are joined "
+                    "from several lines and cannot be counted while they are written; read it "
+                    "without --live, again and again with --record"
+                )
+        except QueryError as error:
+            each.read["refused"] = str(error)
+            if all(one.read["refused"] for one in self._watched):
+                raise
+            return
+        each.format, each.held = form, held(form)
+        each.read["format"] = form
+        if form == "csv":
+            _without_header(each, head)
+
+    def _told(self, each: _Watched, head: bytes) -> str:
+        """The format that lines have."""
+        path = self._written(0, head[:HEAD_BYTES])
+        try:
+            (read,) = _core.Log(2).read([(path, each.source.server, "", 0)], threads=1)
+        except ValueError as error:
+            raise QueryError(str(error).replace(path, each.source.path)) from None
+        return str(read["format"])
+
+    def _written(self, number: int, text: bytes) -> str:
+        path = Path(self._folder.name) / str(number)
+        path.write_bytes(text)
+        return str(path)
+
+    def _count(self, given: Sequence[tuple[_Watched, bytes]]) -> Counts:
+        """Count texts, and add them to what was counted of all."""
+        given = [(each, text) for each, text in given if text]
+        log = _core.Log(self._options.distinct)
+        reads: list[dict[str, Any]] = []
+        options = self._options
+        try:
+            if given:
+                reads = log.read(
+                    [
+                        (self._written(n, each.header + text), each.source.server, each.format, 0)
+                        for n, (each, text) in enumerate(given)
+                    ],
+                    **settings(options),
+                    threads=options.threads,
+                )
+            tables = log.tables()
+            self._all.add(tables)
+        except ValueError as error:
+            raise QueryError(str(error)) from None
+        for (each, _), read in zip(given, reads, strict=True):
+            _join(each, read)
+        return Counts(as_tables(tables), reads)
+
+
+def _lines(text: bytes) -> list[bytes]:
+    """Lines with their ends. (``splitlines`` would end them at a CR within a statement, too.)"""
+    *whole, last = text.split(b"\n")
+    return [line + b"\n" for line in whole] + ([last] if last else [])
+
+
+def _without_header(each: _Watched, text: bytes) -> bytes:
+    """Lines of CSV without the one that names the columns, wherever a file begins with it."""
+    lines = _lines(text)
+    if not each.header:
+        each.header = next((line for line in lines if line.strip()), b"")
+    return b"".join(line for line in lines if line != each.header)
+
+
+def _nothing(source: Source) -> dict[str, Any]:
+    """What became of a source of which nothing was read."""
+    return {
+        "path": source.path, "server": source.server, "format": "", "refused": "", "lines": 0,
+        "entries": 0, "unread": 0, "back": 0, "bytes": 0, "read_bytes": 0, "longest_line": 0,
+        "examples": [], "notes": {},
+    }  # fmt: skip
+
+
+def _grows(path: str, at_s: float) -> Grows | None:
+    """What follows a path; None of a packed file, which will not grow."""
+    if path == STANDARD_INPUT:
+        return GrowingPipe()
+    if Path(path).is_fifo():
+        return GrowingPipe(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    return None if _is_packed(path) else GrowingFile(path, at_s)
+
+
+def _is_packed(path: str) -> bool:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(6).startswith(_PACKED)
+    except OSError:
+        return False
+
+
+def _join(each: _Watched, read: dict[str, Any]) -> None:
+    """What became of an increment is added to what became of its source."""
+    old, header = each.read, int(bool(each.header))
+    later = [(line + old["lines"] - header, *rest) for line, *rest in read["examples"]]
+    old["examples"] = [*old["examples"], *later][:_EXAMPLES]
+    read["lines"] -= header
+    read["bytes"] -= len(each.header)
+    for name in _SUMS:
+        old[name] += read[name]
+    old["read_bytes"] = old["bytes"]
+    old["longest_line"] = max(old["longest_line"], read["longest_line"])
+    for what, n in read["notes"].items():
+        old["notes"][what] = old["notes"].get(what, 0) + n

@@ -1,0 +1,173 @@
+"""Sweeps and searches pass the gate by the rules of studies: all runs of a side count, in any
+order, and what cannot be told is no pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from queues import Serve, drawn, fixed
+from records import Array, Study, lognormal, warming
+from searchbench.analysis.compare.records import compare_records
+from searchbench.analysis.judgement import RecordComparison
+from searchbench.cli.compare import compare
+from searchbench.record import Record, open_record
+from searches import Lab
+
+
+def gate(first: Sequence[Record], later: Sequence[Record]) -> tuple[int, RecordComparison]:
+    """Exit status and comparison of runs with runs."""
+    a, b = ([record.path for record in side] for side in (first, later))
+    status = compare(a[0], b[0], same=tuple(a[1:]), same_b=tuple(b[1:]), as_json=True)
+    return status, compare_records(first[0], later[0], 0.05, first[1:], later[1:])
+
+
+def search(path: Path, serve: Serve, seed: int, effort: float = 1.0, **how: Any) -> Record:
+    return Lab(
+        path, {"s": serve}, ("p99 < 10ms",), seed=seed, effort=effort, look_per_s=1500.0, **how
+    ).run()
+
+
+# Searches
+
+
+@pytest.mark.parametrize(
+    ("other", "verdict"), [(("s",), "not resolved"), ((), "faster")], ids=["other", "same"]
+)
+def test_a_greater_limit_over_several_runs_by_other_answers_is_not_faster(
+    tmp_path: Path, other: tuple[str, ...], verdict: str
+) -> None:
+    first = [search(tmp_path / f"a{i}", fixed(4, 0.002), i) for i in (2, 4)]
+    later = [search(tmp_path / f"b{i}", fixed(4, 0.0012), 10 + i, other=other) for i in (2, 4)]
+    _, found = gate(first, later)
+    (line,) = found.comparisons
+    assert (line.verdict, line.runs) == (verdict, (2, 2))
+    assert line.reason.count("they answer only 0 of 10 requests alike") == len(other)
+    assert not found.beyond_threshold
+    slower, found = gate(later, first)
+    assert (slower, found.comparisons[0].verdict) == (1, "slower")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_search_that_failed_in_one_of_two_runs_is_lost_in_any_order(
+    tmp_path: Path, turned: bool
+) -> None:
+    first = [search(tmp_path / f"a{i}", fixed(4, 0.002), 71 + i, 0.3) for i in range(2)]
+    later = [
+        search(tmp_path / "b0", fixed(4, 0.002), 81, 0.3),
+        search(tmp_path / "b1", fixed(4, 0.002), 82, 0.3, fails={"s": 2}),
+    ]
+    status, found = gate(first, later[::-1] if turned else later)
+    assert (status, [*found.lost]) == (1, ["s"])
+    assert "the server is gone, in 1 of 2 runs" in found.lost["s"]
+    status, found = gate(first, later[:1])
+    assert (status, found.lost) == (0, {})
+
+
+def test_a_limit_that_was_not_found_is_no_pass(tmp_path: Path) -> None:
+    first = search(tmp_path / "a", fixed(4, 0.002), 31)
+    after = search(tmp_path / "b", drawn(fixed(4, 0.005), 0.2), 41)
+    status, found = gate([first], [after])
+    assert (status, found.lost, found.regressed) == (3, {}, None)
+    assert "of the second no limit is known" in found.not_known["s"]
+    assert "Cannot tell" in found.headline
+    # Of the first nothing is known to be sustained, so nothing can be missed.
+    assert gate([after], [first])[0] == 0
+
+
+# Sweeps
+
+
+def sweep(
+    path: Path, seed: int, servers: Mapping[int, Any], clients: int = 4, **how: Any
+) -> Record:
+    """Steps of so many clients, three blocks. ``how``: of that with ``clients``."""
+    study = Study(blocks=3, seed=seed, control=None, trial_noise=0.003, block_noise=0.005,
+                  judging={"measure": "sweep"})  # fmt: skip
+    for n, server in servers.items():
+        study.add(f"x{n}", system="x", server=server, clients=n, levels={"load.clients": n},
+                  seconds=8.0, **(how if n == clients else {}))  # fmt: skip
+    return open_record(study.write(path))
+
+
+GOOD = {2: lognormal(0.004, 0.1), 4: lognormal(0.004, 0.1)}
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    folder = tmp_path_factory.mktemp("swept")
+    return [sweep(folder / f"a{i}", 10 + i, GOOD) for i in range(3)]
+
+
+@pytest.mark.parametrize("place", [0, 2])
+@pytest.mark.parametrize("how", [{"dies_at_s": 3.0}, {"error_share": 0.6}], ids=["dies", "errs"])
+def test_a_load_that_fails_in_most_runs_is_lost_in_any_order(
+    tmp_path: Path, swept: list[Record], how: Mapping[str, Any], place: int
+) -> None:
+    later = [sweep(tmp_path / f"b{i}", 41 + i, GOOD, **how) for i in range(2)]
+    later.insert(place, sweep(tmp_path / "good", 40, GOOD))
+    status, found = gate(swept, later)
+    assert (status, [*found.lost]) == (1, ["4"])
+    assert "in 2 of 3 runs" in found.lost["4"]
+    assert "not in half of the second's runs or more" in found.headline
+    assert "Only in" not in found.decision
+    # In one run of three it is no loss, and no pass.
+    one = [run for run in later if run is not later[1 if place == 0 else 0]][:2]
+    one.append(sweep(tmp_path / "more", 49, GOOD))
+    status, found = gate(swept, one)
+    assert (status, found.lost, [*found.not_known]) == (3, {}, ["4"])
+    # What fails as often in the first is neither.
+    status, found = gate(one, one_of(tmp_path, how))
+    assert (status, found.lost) == (0, {})
+
+
+def one_of(folder: Path, how: Mapping[str, Any]) -> list[Record]:
+    """Three runs, one of which fails at 4 clients."""
+    good = [sweep(folder / f"o{i}", 60 + i, GOOD) for i in range(2)]
+    return [good[0], sweep(folder / "o2", 62, GOOD, **how), good[1]]
+
+
+def test_a_run_that_died_at_every_load_counts(tmp_path: Path, swept: list[Record]) -> None:
+    good = sweep(tmp_path / "b0", 48, GOOD)
+    study = Study(blocks=3, seed=49, control=None, judging={"measure": "sweep"})
+    for n, server in GOOD.items():
+        study.add(f"x{n}", system="x", server=server, clients=n, levels={"load.clients": n},
+                  seconds=8.0, dies_at_s=3.0)  # fmt: skip
+    dead = open_record(study.write(tmp_path / "b1"))
+    for later in ([good, dead], [dead, good]):
+        status, found = gate(swept, later)
+        assert (status, [*found.lost]) == (1, ["2", "4"])
+
+
+def hangs(due: Array, query: Array, rng: np.random.Generator) -> Array:
+    """Nothing is answered from 0.6 s to 4 s of a drive, of which the window is 1 to 8 s."""
+    took = 0.004 * np.exp(0.1 * rng.standard_normal(due.size))
+    return np.where((due >= 0.6) & (due < 4.0), 4.0 - due + took, took)
+
+
+@pytest.mark.parametrize(
+    ("server", "how", "status", "why"),
+    [
+        (warming(lognormal(0.006, 0.1), 1.4, 8.0), {}, 3, "was not steady in 3 of 3 trials"),
+        (hangs, {}, 1, "some requests are in no latency"),
+        (lognormal(0.012, 0.1), {"lag_ns": 4_000_000}, 3, "spoilt by the load generator or"),
+        (lognormal(0.004, 0.1), {}, 0, ""),
+        (lognormal(0.005, 0.1), {}, 1, ""),
+    ],
+    ids=["not steady", "hangs", "spoilt", "equal", "slower"],
+)
+def test_a_sweep_passes_by_the_rule_of_studies(
+    tmp_path: Path, swept: list[Record], server: Any, how: Mapping[str, Any], status: int, why: str
+) -> None:
+    later = [sweep(tmp_path / f"b{i}", 20 + i, {**GOOD, 4: server}, **how) for i in range(3)]
+    gone, found = gate(swept, later)
+    assert gone == status
+    assert why in " ".join([*found.not_known.values(), *(c.reason for c in found.comparisons)])
+    assert [*found.not_known] == (["4"] if status == 3 else [])
+    assert found.regressed is {0: False, 1: True, 3: None}[status]
+    assert "Only in" not in found.decision
