@@ -145,7 +145,7 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
             not_known.setdefault(label, case.unknown)
         if case.compared and a.valid and own and not any(line.ratio for line in own):
             not_known.setdefault(label, own[0].reason)
-        apart = next((line for line in own if case.apart and _apart(line, threshold)), None)
+        apart = next((line for line in own if _apart(line, threshold, none_alike=case.apart)), None)
         if apart is not None:
             not_known.setdefault(label, apart.answers_doubt)
         seems = next((line for line in own if _seems_lost(line, threshold)), None)
@@ -169,14 +169,15 @@ def _seems_lost(line: RecordLine, threshold: float) -> bool:
     )  # fmt: skip
 
 
-def _apart(line: RecordLine, threshold: float) -> bool:
+def _apart(line: RecordLine, threshold: float, *, none_alike: bool) -> bool:
     """Whether both answer nothing alike, and no loss is resolved all the same; or whether a loss of
     more than the threshold may be hidden by what is gained from the queries answered otherwise.
+    ``none_alike``: as ``Case.apart``.
     """
     if line.verdict != "not resolved" or not line.answers_doubt or of_job(line.metric):
         return False
     if otherwise.SHARED not in line.answers_doubt:
-        return True
+        return none_alike
     if line.ratio is None or line.p_value is None or line.p_value >= ALPHA:
         return False
     return line.ratio.value / line.answers_floor < 1 - threshold
