@@ -122,6 +122,21 @@ def bursting(serve: Serve, share: float, *, for_s: float, every_s: float) -> Ser
     return some
 
 
+def beginning(serve: Serve, share: float, *, until_s: float) -> Serve:
+    """The same, of which a share fails in the first seconds of its life; a second is between two
+    trials."""
+    began = 0.0
+
+    def early(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+        nonlocal began
+        done, ok = serve(due, rng)
+        fails = (began + due < until_s) & (rng.random(len(due)) < share)
+        began += float(due[-1]) + 1.0
+        return done, ok & ~fails
+
+    return early
+
+
 def refusing(workers: int, service_s: float, waiting: int) -> Serve:
     """N workers; what finds more than ``waiting`` requests in the queue is refused at once."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from queues import bursting, failing, fixed, refusing
+from queues import beginning, bursting, failing, fixed, refusing
 from searchbench.analysis.judge import judge
 from searches import Found, Lab, search
 
@@ -92,3 +92,15 @@ def test_the_whole_answer_says_that_no_rate_keeps_it(tmp_path: Path) -> None:
     assert one.holds is None
     assert "no rate keeps errors < 0.1%" in one.sentence
     assert "no rate keeps errors < 0.1%" in found.verdict.decision
+
+
+@pytest.mark.parametrize("effort", [0.1, 0.3])
+def test_errors_of_half_a_minute_are_not_called_errors_at_any_rate(effort: float) -> None:
+    """With little effort a whole search takes less than a start does."""
+    for seed in range(3):
+        start = MD4 * float(np.exp(np.random.default_rng(seed).uniform(np.log(0.25), np.log(1.6))))
+        server = beginning(fixed(4, 0.002), 0.02, until_s=30.0)
+        found = search(server, PROMISE, start, seed=seed, effort=effort)
+        assert "no rate keeps" not in found.bracket.sentence
+    found = search(failing(fixed(4, 0.002), 0.02), PROMISE, start, seed=seed, effort=effort)
+    assert "no rate keeps errors < 0.1%" in found.bracket.sentence

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from queues import Serve, drawn, fixed
-from records import Array, Study, lognormal, warming
+from records import Array, Study, good_answer, lognormal, warming
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judgement import RecordComparison
 from searchbench.cli.compare import compare
@@ -67,6 +67,21 @@ def test_a_search_that_failed_in_one_of_two_runs_is_lost_in_any_order(
     assert "the server is gone, in 1 of 2 runs" in found.lost["s"]
     status, found = gate(first, later[:1])
     assert (status, found.lost) == (0, {})
+
+
+def test_a_search_that_found_no_limit_among_others_that_did_is_said(tmp_path: Path) -> None:
+    """Two of three searches tell of the limit, in any order. The third may hide a loss."""
+    first = [search(tmp_path / f"a{i}", fixed(4, 0.002), i) for i in (2, 4)]
+    found_one = [search(tmp_path / f"b{i}", fixed(4, 0.002), 10 + i) for i in (2, 4)]
+    none = search(tmp_path / "c", drawn(fixed(4, 0.005), 0.2), 41)
+    for later in ([none, *found_one], [*found_one, none]):
+        status, found = gate(first, later)
+        assert (status, found.comparisons[0].runs) == (3, (2, 2))
+        assert "in 1 of 3 runs of the second no limit was found" in found.not_known["s"]
+    # Of the first it is said, and counts for nothing.
+    status, found = gate([*first, none], found_one)
+    assert (status, found.comparisons[0].runs) == (0, (2, 2))
+    assert "1 of 3 searches of the first found no limit between two rates" in found.decision
 
 
 def test_a_limit_that_was_not_found_is_no_pass(tmp_path: Path) -> None:
@@ -171,3 +186,34 @@ def test_a_sweep_passes_by_the_rule_of_studies(
     assert [*found.not_known] == (["4"] if status == 3 else [])
     assert found.regressed is {0: False, 1: True, 3: None}[status]
     assert "Only in" not in found.decision
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_answers_of_all_runs_of_a_sweep_count(
+    tmp_path: Path, swept: list[Record], turned: bool
+) -> None:
+    def none(query: int) -> dict[str, Any]:
+        return {**good_answer(query), "total": 0, "ids": [], "scores": []}
+
+    study = Study(blocks=3, seed=52, control=None, judging={"measure": "sweep"})
+    for n, server in GOOD.items():
+        study.add(f"x{n}", system="x", server=server, clients=n, levels={"load.clients": n},
+                  seconds=8.0, answer=none)  # fmt: skip
+    later = [sweep(tmp_path / "b0", 50, GOOD), open_record(study.write(tmp_path / "b1"))]
+    _, found = gate(swept, later[::-1] if turned else later)
+    assert found.answers_changed == {"x": (40, 40)}
+    assert "are the same: totals" not in found.decision
+
+
+def test_a_hang_in_some_runs_is_compared_as_counted_in_any_order(
+    tmp_path: Path, swept: list[Record]
+) -> None:
+    """A run that hangs gains nothing by its latencies, whichever run stands for its side."""
+    good = sweep(tmp_path / "b0", 70, GOOD)
+    held = [sweep(tmp_path / f"b{i}", 70 + i, {**GOOD, 4: hangs}) for i in (1, 2, 3)]
+    for later in ([good, *held], [*held, good]):
+        _, found = gate(swept, later)
+        (rate,) = (c for c in found.comparisons if (c.label, c.metric) == ("4", "throughput"))
+        assert (rate.over, rate.runs) == ("counted", (3, 4))
+        assert rate.ratio is not None
+        assert rate.ratio.value == pytest.approx(0.57 ** (3 / 4), rel=0.1)

@@ -264,10 +264,10 @@ def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) ->
     if any(one.settled for one in seen.failing):
         # Errors of its first seconds are no errors at every rate: they must last.
         watched_s = sum(d.judged.lasted_s for d in seen.driven)
-        if watched_s >= COVERED_S * effort:
+        if watched_s >= COVERED_S:  # however little effort: a start takes as long
             return None
         least = min(d.rate_per_s for d in seen.used)
-        return Next(least, _at_least(least, COVERED_S * effort), full=True)
+        return Next(least, COVERED_S, full=True)
     if seen.changed_in_time:
         return None
     once_more = answers.probe(*_split(seen.driven))

@@ -22,7 +22,6 @@ from searchbench.analysis.words import of_job, plural
 # What is said of runs that lack something while others have it, of one run and of several.
 NO_TRIAL = "has no valid trial of it", "have no valid trial of it"
 NOT_WELL = "did not answer well there", "did not answer well there"
-NO_LIMIT = "failed below a limit of the first", "failed below a limit of the first"
 ABSENT = "the second does not have it"
 SPOILT = "by the load generator or the machine, which says nothing about the system"
 BY_SYSTEM = frozenset(
@@ -68,7 +67,8 @@ class Case:
 
     ``there``: whether any run of the second has it. ``apart``: whether doubts about answers mean
     that nothing is answered alike. ``compared``: whether a line without a ratio leaves it unknown;
-    ``unknown``: why else it is. ``lacks``: what is said of runs that lack it.
+    ``unknown``: why else it is. ``lacks``: what is said of runs that lack it; ``notes``: sentences
+    on other runs.
     """
 
     label: str
@@ -80,6 +80,7 @@ class Case:
     compared: bool = True
     unknown: str = ""
     lacks: tuple[str, str] = NO_TRIAL
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -140,12 +141,12 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
                 if not side.valid and side.spoilt and not side.lacking:
                     not_known.setdefault(label, _spoilt(side, which))
         partly += [*_partly(case, a, "first"), *_partly(case, b, "second")]
-        partly += _broken(label, a, b)
+        partly += [*_broken(label, a, b), *case.notes]
         if case.unknown:
             not_known.setdefault(label, case.unknown)
         if case.compared and a.valid and own and not any(line.ratio for line in own):
             not_known.setdefault(label, own[0].reason)
-        apart = next((line for line in own if _apart(line, threshold, none_alike=case.apart)), None)
+        apart = next((line for line in own if _apart(line, threshold, case.apart)), None)
         if apart is not None:
             not_known.setdefault(label, apart.answers_doubt)
         seems = next((line for line in own if _seems_lost(line, threshold)), None)
@@ -169,15 +170,14 @@ def _seems_lost(line: RecordLine, threshold: float) -> bool:
     )  # fmt: skip
 
 
-def _apart(line: RecordLine, threshold: float, *, none_alike: bool) -> bool:
-    """Whether both answer nothing alike, and no loss is resolved all the same; or whether a loss of
-    more than the threshold may be hidden by what is gained from the queries answered otherwise.
-    ``none_alike``: as ``Case.apart``.
+def _apart(line: RecordLine, threshold: float, nothing: bool) -> bool:
+    """Whether both answer ``nothing`` alike, and no loss is resolved all the same; or whether a loss
+    of more than the threshold may be hidden by what is gained from the queries answered otherwise.
     """
     if line.verdict != "not resolved" or not line.answers_doubt or of_job(line.metric):
         return False
     if otherwise.SHARED not in line.answers_doubt:
-        return none_alike
+        return nothing
     if line.ratio is None or line.p_value is None or line.p_value >= ALPHA:
         return False
     return line.ratio.value / line.answers_floor < 1 - threshold

@@ -4,8 +4,6 @@ Steps are matched by subject and load, limits by subject and promise; where each
 subject its name does not matter, since it is often only a port. Where each step was driven once,
 the intervals are of slices within the windows: they know nothing of how much the machine differs
 from one hour to the next.
-
-Longer than most files: steps and limits are matched, named and found lost by the same rules.
 """
 
 from __future__ import annotations
@@ -238,7 +236,7 @@ def _in_common(
     """
     a, b = first.record, second.record
     for x_name, y_name in in_pairs(a, b, sides):
-        x, y = _first(a, x_name), _first(b, y_name)
+        x, y = first_trial(a, x_name), first_trial(b, y_name)
         barrier, work = "", SameWork()
         if x is not None and y is not None and not answers.same_question(x, y):
             barrier = "the requests are not the same in both records"
@@ -282,7 +280,8 @@ def _whole(record: Record) -> dict[str, str]:
     }
 
 
-def _first(record: Record, subject: str) -> Trial | None:
+def first_trial(record: Record, subject: str) -> Trial | None:
+    """The first trial of a subject that was driven to its end."""
     subjects = driven.subjects(record)
     own = (t for t in record.trials if subjects.get(t.treatment) == subject and t.status == "ok")
     return next(own, None)

@@ -13,7 +13,9 @@ from searchbench.lab.system.seat import in_child
 from searchbench.places import Host, Place
 from searchbench.record.trial import Lever
 
-_SPINS_S = 0.4
+# The kernel looks at each tick, so what one period gave too much the next ones lack: of a small
+# share, whose periods are long, that takes seconds to even out.
+_SPINS_S, _LONGEST_S, _OF_SHARE_S = 0.4, 6.0, 0.06
 _OFF = 0.1  # what it may be off, of itself, in so short a time
 _MORE = 1.05  # what a system may have had of it in a drive
 
@@ -25,14 +27,15 @@ def shared(place: Place | Host, group: Group, cpus: Sequence[int]) -> Lever:
     than its share of the core on which it is; how much is measured too.
     """
     asked, count = place.cpu_share, len(cpus)
-    got, has = _busy(group, cpus) / count, group.shared_cpu() / count
+    spins_s = min(_LONGEST_S, max(_SPINS_S, _OF_SHARE_S / asked))
+    got, has = _busy(group, cpus, spins_s) / count, group.shared_cpu() / count
     effect = f"a busy loop had {got:.0%} of each core"
     problem = "" if abs(has - asked) < 1e-3 + 1e-3 * asked else f"the kernel has set {has:.3f}"
     if got > asked * (1 + _OFF) + 0.01:
         problem = problem or f"{effect}: more than its share"
     figures = {"measured_share": got}
     if count > 1:
-        figures["alone_share"] = alone = _busy(group, cpus[:1])
+        figures["alone_share"] = alone = _busy(group, cpus[:1], spins_s)
         effect += f", and one loop alone {alone:.0%} of its core"
     return Lever(
         name=f"{place.section}.cpu_share",
@@ -44,7 +47,7 @@ def shared(place: Place | Host, group: Group, cpus: Sequence[int]) -> Lever:
     )
 
 
-def _busy(group: Group, cpus: Sequence[int]) -> float:
+def _busy(group: Group, cpus: Sequence[int], seconds: float) -> float:
     """How many cores' worth of time busy loops get in the group, one on each of these cores."""
     joins = (*group.joins_of("cpu"), *group.joins_of("cpuacct"))
     before, began = group.cpu().used_s, time.monotonic()
@@ -56,7 +59,7 @@ def _busy(group: Group, cpus: Sequence[int]) -> float:
         for cpu in cpus
     ]  # fmt: skip
     try:
-        time.sleep(_SPINS_S)
+        time.sleep(seconds)
         return (group.cpu().used_s - before) / (time.monotonic() - began)
     finally:
         for child in children:

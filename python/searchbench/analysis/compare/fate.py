@@ -1,0 +1,109 @@
+"""What became of a load, or of a limit, in each run of both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from searchbench.analysis.compare import lost, sweeps
+from searchbench.analysis.compare.run import Run
+from searchbench.analysis.judgement import Step
+from searchbench.analysis.sweep import points as at
+from searchbench.analysis.trial import driven
+
+COUNTS = "counts"
+SPOILT = "spoilt"
+NONE_WELL = "no request was answered well"
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of it in one run: that it ``counts``, was ``spoilt``, or why it was lost there.
+
+    ``trials``: how many the load generator and the machine did not spoil; ``broken``: why of those
+    in which the system failed. ``stands``: whether there is something to be compared, of a search
+    both ends of a limit; ``known``: of a search, whether it tells of a loss.
+    """
+
+    what: str
+    why: str = ""
+    trials: int = 0
+    broken: tuple[str, ...] = ()
+    stands: bool = True
+    known: bool = True
+
+
+@dataclass
+class Of:
+    """A load (``key``: kind and level) or a promise of a ``subject``, as the first run has it.
+
+    ``names``: by side and run, what the subject is called there; ``fates``: what became of it,
+    None where that run does not plan it.
+    """
+
+    label: str
+    subject: str
+    key: tuple[Hashable, ...]
+    names: tuple[Sequence[str], Sequence[str]]
+    fates: tuple[Sequence[Fate | None], Sequence[Fate | None]]
+    capacity: bool = False
+    drafts: list[sweeps.Draft] = field(default_factory=list)
+
+    @property
+    def stand(self) -> tuple[int, int]:
+        """Which runs stand for either side."""
+        first, second = (_first(own) for own in self.fates)
+        return first, second
+
+    def seen(self, side: int) -> lost.Seen:
+        """The same as counts of runs and of trials."""
+        found = lost.Seen()
+        for fate in self.fates[side]:
+            if fate is None:
+                continue
+            found.trials += fate.trials
+            found.broken += fate.broken
+            if fate.what == COUNTS:
+                found.valid += 1
+            elif fate.what == SPOILT:
+                found.spoilt.append(fate.why)
+            else:
+                found.failed.append(fate.why)
+        return found
+
+
+def _first(fates: Sequence[Fate | None]) -> int:
+    """The first that counts; else the first with something to compare; else the first there is."""
+    there = [(i, fate) for i, fate in enumerate(fates) if fate is not None]
+    ranks = [(_rank(fate), i) for i, fate in there]
+    return min(ranks)[1] if ranks else 0
+
+
+def _rank(fate: Fate) -> int:
+    """0: best to be compared."""
+    if fate.what != COUNTS:
+        return 4 - fate.stands
+    return 2 - fate.known - (fate.known and fate.stands)
+
+
+def names(first: Run, runs: Sequence[Run], subjects: Mapping[str, Any]) -> list[dict[str, str]]:
+    """By subject of the first run, what it is called in each of these."""
+    found = []
+    for run in runs:
+        own = dict.fromkeys(s.subject for s in run.judged.steps)
+        pairs = dict(sweeps.in_pairs(first.record, run.record, (subjects, own)))
+        planned = set(driven.subjects(run.record).values())
+        found.append({x: pairs.get(x, x) for x in subjects if x in pairs or x in planned})
+    return found
+
+
+def by_server(step: Step) -> bool:
+    """Whether it is the server's doing that a step does not count."""
+    kinds = {f.kind for f in step.findings if f.severity == "invalid"}
+    return step.status != "void" or at.by_server(step) or bool(kinds & lost.BY_SYSTEM)
+
+
+def why(step: Step) -> str:
+    """The reason of a step that does not count, a clause."""
+    return step.reason.rstrip(".") or NONE_WELL
