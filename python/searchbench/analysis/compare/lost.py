@@ -171,8 +171,9 @@ def _seems_lost(line: RecordLine, threshold: float) -> bool:
 
 
 def _apart(line: RecordLine, threshold: float, nothing: bool) -> bool:
-    """Whether both answer ``nothing`` alike, and no loss is resolved all the same; or whether a loss
-    of more than the threshold may be hidden by what is gained from the queries answered otherwise.
+    """Whether both answer ``nothing`` alike, and no loss is resolved all the same; or whether a
+    loss of more than the threshold may be hidden by what is gained from the queries answered
+    otherwise.
     """
     if line.verdict != "not resolved" or not line.answers_doubt or of_job(line.metric):
         return False
