@@ -114,9 +114,8 @@ def test_the_same_of_two_records(
     told = verdicts(found)["throughput"]
     assert told == ("not resolved" if cheaper else "faster")
     assert (SHARED in found.decision) is cheaper
-    if measure == "trials":
-        assert list(found.not_known) == (["x 8"] if cheaper else [])
-        assert found.regressed is (None if cheaper else False)
+    assert list(found.not_known) == (["x 8"] if cheaper else [])
+    assert found.regressed is (None if cheaper else False)
 
 
 # A lone client
