@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from queues import beginning, bursting, failing, fixed, refusing
+from searchbench.analysis.capacity.pace import Seen
 from searchbench.analysis.judge import judge
 from searches import Found, Lab, search
 
@@ -104,3 +105,23 @@ def test_errors_of_half_a_minute_are_not_called_errors_at_any_rate(effort: float
         assert "no rate keeps" not in found.bracket.sentence
     found = search(failing(fixed(4, 0.002), 0.02), PROMISE, start, seed=seed, effort=effort)
     assert "no rate keeps errors < 0.1%" in found.bracket.sentence
+
+
+# What fails, until when: a search once ended below 1,740/s by the trials of these seconds.
+@pytest.mark.parametrize(("share", "until_s"), [(0.02, 3.0), (0.01, 6.0), (0.02, 30.0)])
+def test_errors_of_a_start_decide_neither_end(share: float, until_s: float) -> None:
+    said = []
+    for seed in range(6):
+        start = MD4 * float(np.exp(np.random.default_rng(seed).uniform(np.log(0.25), np.log(2))))
+        server = beginning(fixed(4, 0.002), share, until_s=until_s)
+        found = search(server, PROMISE, start, seed=seed, effort=0.3).bracket
+        assert (found.holds or 0) <= MD4 <= (found.fails or math.inf), found.sentence
+        said.append(found.holds is not None and "left out: in " in found.sentence)
+    assert sum(said) >= 3 or until_s > 10, "and the limit is found without them"
+
+
+def test_errors_that_come_with_the_rate_are_no_start() -> None:
+    for seed in range(4):
+        found = search(refusing(4, 0.002, 8), PROMISE, 2500, seed=seed, effort=0.3)
+        assert "left out" not in found.bracket.sentence
+        assert not Seen(found.driven).of_start

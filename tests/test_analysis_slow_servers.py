@@ -136,6 +136,26 @@ def test_a_queue_that_grows_is_one_however_slow_the_replies_are(tmp_path: Path) 
     assert step.keeps_up is False
 
 
+@pytest.mark.parametrize("share", [0.8, 0.9, 0.95])
+def test_a_slow_start_is_no_usual_number_of_replies_in_flight(tmp_path: Path, share: float) -> None:
+    """The first 50 take 3 s, beside a queue that grows: it serves so much of what comes."""
+
+    def starting(due: Floats, query: Floats, rng: np.random.Generator) -> Floats:
+        work = np.full(due.size, 1 / (200 * share))
+        before = np.cumsum(work) - work
+        took = np.maximum.accumulate(due - before) + before + work - due
+        took[:50] = np.maximum(took[:50], 3.0)
+        return took
+
+    promise = "errors < 1%"
+    (step,) = driven(tmp_path / "r", starting, 200.0, 10.0, "poisson", promise).steps
+    assert step.achieved is not None
+    assert step.achieved.value < 0.99
+    assert step.promises[0].verdict != "kept"
+    if share < 0.95:
+        assert step.keeps_up is False
+
+
 def driven(
     path: Path,
     server: object,

@@ -27,6 +27,7 @@ from searchbench.analysis.capacity.posterior import Posterior
 from searchbench.analysis.capacity.said import (
     above_low,
     between,
+    errors_of_start,
     later_when_less,
     not_driven,
     too_wide,
@@ -57,6 +58,8 @@ def bracket(seen: Seen, effort: float = 1.0) -> Bracket:
     if whole.changed_in_time:
         found = changed_in_time(found, whole)
     found = replace(found, sentence=f"{found.sentence}{few_others(found, seen)}")
+    if whole.of_start:
+        found = replace(found, sentence=f"{found.sentence}{errors_of_start(whole)}")
     disturbed = [d for d in seen.driven if d.judged.disturbed]
     if not disturbed:
         return found

@@ -23,6 +23,9 @@ RISE = 2.5  # errors that depend on the rate go with this power of it at least
 SURELY = 2.0  # standard errors
 RISES = 0.01  # the chance that a share which is constant is said to rise, or to fall
 TAIL = 0.025  # on each side of the share
+SAME = 0.001  # of a rate driven again
+BY_FAR = 2  # times what is allowed
+ENDED = 10  # times the share of a window's second half in its first: they ended
 SURE_TAIL = 0.005  # for an end of the search: the share is looked at after every trial
 
 
@@ -103,6 +106,35 @@ def whatever_the_rate(rates: Sequence[float], judged: Sequence[Judged]) -> list[
     return [_in_time(one, rates, judged) for one in found if one is not None]
 
 
+def of_start(rates: Sequence[float], judged: Sequence[Judged]) -> list[int]:
+    """Which trials broke the promise by errors that passed, as those of a start do; the first ones.
+
+    Both in the order driven. None of the first ones surely has few errors, and after them errors
+    never broke the promise up to the rate of the last of these, where they are surely fewer, or
+    ended within it.
+    """
+    found = 0
+    for kept in zip(*(one.kept for one in judged), strict=True):
+        condition, effect = kept[0].condition, _clusters(kept)
+        if condition.limit_ns is not None:
+            continue
+        for last, (rate, own) in enumerate(zip(rates, kept, strict=True)):
+            if own.requests and own.high < condition.allowed:
+                break  # from here on it is no start
+            after = list(zip(rates, kept, strict=True))[last + 1 :]
+            if own.share < condition.allowed or any(
+                k.share >= condition.allowed for at, k in after if at <= rate
+            ):
+                continue
+            as_high = [k for at, k in after if at >= rate * (1 - SAME)]
+            of = [own.requests / effect, sum(k.requests for k in as_high) / effect]
+            failed = [own.share * of[0], sum(k.share * k.requests for k in as_high) / effect]
+            fewer = failed[1] < condition.allowed * of[1] and depends(failed, of)
+            if fewer or (own.share >= BY_FAR * condition.allowed and ended(own)):
+                found = max(found, last + 1)
+    return list(range(found))
+
+
 def _in_time(found: Failing, rates: Sequence[float], judged: Sequence[Judged]) -> Failing:
     """With whether the share differs in the order in which the trials were driven."""
     own = [
@@ -113,7 +145,9 @@ def _in_time(found: Failing, rates: Sequence[float], judged: Sequence[Judged]) -
     effect = _clusters(own)
     of = [k.requests / effect for k in own]
     failed = [k.share * requests for k, requests in zip(own, of, strict=True)]
-    if len(own) < 2 or not depends(failed, of):
+    longest = max(judged, key=lambda one: one.lasted_s).kept[found.index]
+    passed = found.too_many and ended(longest)
+    if not passed and (len(own) < 2 or not depends(failed, of)):
         return found
     return replace(found, passing=True, settled=False)
 
@@ -168,6 +202,14 @@ def _clusters(kept: Sequence[Kept]) -> float:
     errors = [k.share * k.requests for k in kept]
     effects = (n * k.requests / k.effective for n, k in zip(errors, kept, strict=True) if n)
     return math.fsum(effects) / math.fsum(errors) if any(errors) else 1.0
+
+
+def ended(one: Kept) -> bool:
+    """Whether errors ended within a window: hardly any are in its second half."""
+    requests, failed = one.first_half
+    later, then = one.requests - requests, one.share * one.requests - failed
+    few = then < one.condition.allowed * later
+    return few and failed * later > ENDED * then * requests
 
 
 def depends(failed: Sequence[float], of: Sequence[float]) -> bool:

@@ -23,6 +23,7 @@ from searchbench.analysis.capacity.promise import Judged
 
 WIDTH = 0.05
 TRIALS = 11  # of a search for one promise
+MOST_OF_START = 3  # trials that errors of a start broke, for which as many more are driven
 FURTHER = 6  # more, for each further promise of the same search
 DOUBT = 0.025  # on each side
 LATE_ONES = 300  # that a full trial should have, where as many are late as may be
@@ -97,8 +98,19 @@ class Seen:
     @property
     def telling(self) -> list[Driven]:
         """The same, with those that a stall of the server broke."""
+        out = {id(d) for d in self.of_start}
+        return [d for d in self._answering if id(d) not in out]
+
+    @property
+    def _answering(self) -> list[Driven]:
         most = self.changed_per_s
         return [d for d in self.driven if not d.judged.says_nothing and d.rate_per_s < most]
+
+    @cached_property
+    def of_start(self) -> list[Driven]:
+        """The first trials, which errors broke that passed."""
+        answering = self._answering
+        return [answering[i] for i in errors.of_start(*_split(answering))]
 
     @cached_property
     def failing(self) -> list[errors.Failing]:
@@ -110,8 +122,10 @@ class Seen:
         """The same trials without these errors."""
         if not self.failing:
             return self
-        judged = [errors.apart(d.judged, d.rate_per_s, self.failing) for d in self.driven]
-        return Seen([replace(d, judged=j) for d, j in zip(self.driven, judged, strict=True)])
+        out = {id(d) for d in self.of_start}  # once the errors are taken out, it is not seen
+        driven = [d for d in self.driven if id(d) not in out]
+        judged = [errors.apart(d.judged, d.rate_per_s, self.failing) for d in driven]
+        return Seen([replace(d, judged=j) for d, j in zip(driven, judged, strict=True)])
 
     @cached_property
     def low(self) -> list[Driven]:
@@ -129,7 +143,7 @@ class Seen:
     @property
     def by_rate(self) -> Seen:
         """The same trials, as far as more load decides: without these errors, and without those."""
-        low = {id(d) for d in self.low}
+        low = {id(d) for d in [*self.low, *self.of_start]} if self.low else set()
         found = self.without_errors
         return Seen([d for d in found.driven if id(d) not in low]) if low else found
 
@@ -256,6 +270,7 @@ def following(seen: Seen, left: int, start_per_s: float, effort: float = 1.0) ->
     ``left``: trials that may still be driven for it. ``start_per_s``: where to begin; the
     throughput of a short closed loop is a good start. ``effort`` multiplies the lengths of trials.
     """
+    left += min(MOST_OF_START, len(seen.of_start))  # these were not about the rate
     if left <= 0:
         return None
     if not seen.driven:

@@ -58,7 +58,8 @@ class Kept:
     logarithm; None of a condition on errors, and where so many failed that it has no time.
     ``for_part``: the share of the window's slices in which more failed than may. ``varies``: the
     squared coefficient of variation of the responses of those that ended well, none taken for
-    longer than the limit.
+    longer than the limit. ``first_half``: requests of the window's first half, and those of them
+    that failed.
     """
 
     condition: Condition
@@ -71,6 +72,7 @@ class Kept:
     spread: float | None = None
     for_part: float = 0.0
     varies: float = 0.0
+    first_half: tuple[int, int] = (0, 0)
 
     @property
     def verdict(self) -> Verdict:
@@ -255,7 +257,10 @@ def _kept(
     of, late = (np.histogram(at, edges)[0] for at in (due, due[failed]))
     for_part = float((late > condition.allowed * of).sum() / np.count_nonzero(of))
     varies = _varies(response, condition.limit_ns)
-    return Kept(condition, n, share, low, high, effective, quantile, spread, for_part, varies)
+    first = due < (edges[0] + edges[-1]) / 2
+    first_half = int(first.sum()), int(failed[first].sum())
+    times = quantile, spread, for_part, varies
+    return Kept(condition, n, share, low, high, effective, *times, first_half)
 
 
 def _varies(response: NDArray[np.int64], limit_ns: float | None) -> float:

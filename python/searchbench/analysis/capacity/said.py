@@ -11,7 +11,7 @@ from dataclasses import replace
 from searchbench.analysis.capacity import stalls
 from searchbench.analysis.capacity.found import Bracket
 from searchbench.analysis.capacity.pace import WIDTH, Driven, Seen
-from searchbench.analysis.words import per_s, plural
+from searchbench.analysis.words import per_s, percent, plural
 
 
 def between(low: float, high: float, trials: int, searches: int = 1) -> str:
@@ -75,6 +75,23 @@ def above_low(found: Bracket, whole: Seen, seen: Seen) -> Bracket:
         f"begins to keep the promise is not known. Above: {told}"
     )
     return replace(found, sentence=said, broken_up_to=top.rate_per_s)
+
+
+def errors_of_start(whole: Seen) -> str:
+    """That errors of the first trials passed, which the interval is without."""
+    first = whole.of_start
+    worst = max(first, key=lambda d: max(_failed(d), default=0.0))
+    n = len(first)
+    return (
+        f" The first {'trial is' if n == 1 else f'{n} trials are'} left out: in "
+        f"{plural(n, 'it', 'them')} up to {percent(max(_failed(worst), default=0.0))} of the "
+        "requests failed, and later surely fewer did at as high a rate. So that was a state that "
+        "passed, such as a start."
+    )
+
+
+def _failed(one: Driven) -> list[float]:
+    return [k.share for k in one.judged.kept if k.condition.limit_ns is None]
 
 
 def not_driven(base: float, over: float) -> str:

@@ -27,6 +27,7 @@ SCATTER = 0.3
 SLICES = 100
 PER_SLICE = 5
 FIFTH = 0.2
+_LAGS, _RISES = (1, 5, 15), (2.0, 1.4)  # slices; by so much rises what wanders, lag to lag
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -135,12 +136,13 @@ def changes(
     y = np.log(np.maximum(1, took))
     span_s = (trace.window[1] - begin) / 1e9
     x = (trace.due[at] - begin) / (trace.window[1] - begin)
-    drift = _slope(x, y, query, level)
+    walk = 0.0 if closed else wandering(_centred(y, query))
+    drift = _slope(x, y, query, level, walk)
     each = {
         "window": drift,
         "ahead": (drift[0] * ahead_s / span_s, drift[1] * ahead_s / span_s),
-        "first fifth": _slope((x < FIFTH).astype(np.float64), y, query, level),
-        "last fifth": _slope((x >= 1 - FIFTH).astype(np.float64), y, query, level),
+        "first fifth": _slope((x < FIFTH).astype(np.float64), y, query, level, walk),
+        "last fifth": _slope((x >= 1 - FIFTH).astype(np.float64), y, query, level, walk),
     }
     n = at.size
     return {where: _share(value, half, n, level) for where, (value, half) in each.items()}, alike
@@ -159,11 +161,41 @@ def _compared(trace: Trace, begin: int) -> tuple[Ints, Ints, bool]:
     return at, np.zeros_like(query), False
 
 
-def _slope(x: Floats, y: Floats, query: Ints, level: float) -> tuple[float, float]:
+def wandering(y: Floats) -> float:
+    """The variance by which the level of ``y``, in the order of time, wanders from one slice to the
+    next; 0 where it does not.
+
+    A queue near saturation wanders for its relaxation time without any change of the system. Where
+    that is a tenth of the window or more, its wandering is a random walk, which has no long-run
+    variance to be seen. Second differences tell it: their variance rises with the lag for a walk
+    (2 v for each slice), not for independent requests, nor much for a trend or a step, which moves
+    few of them (so they are taken by their median).
+    """
+    slices = min(SLICES, y.size // PER_SLICE)
+    if slices < 3 * _LAGS[-1]:
+        return 0.0
+    edges = np.arange(slices + 1) * y.size // slices
+    levels = np.add.reduceat(y, edges[:-1]) / np.diff(edges)
+    one, some, many = (_second(levels, lag) for lag in _LAGS)
+    if some < _RISES[0] * one or many < _RISES[1] * some:
+        return 0.0
+    return (some - one) / (2 * (_LAGS[1] - _LAGS[0]))
+
+
+def _second(levels: Floats, lag: int) -> float:
+    """The variance of second differences, by their median."""
+    differences = levels[2 * lag :] - 2 * levels[lag:-lag] + levels[: -2 * lag]
+    return float(np.median(np.abs(differences)) / normal(0.75)) ** 2
+
+
+def _slope(
+    x: Floats, y: Floats, query: Ints, level: float, walk: float = 0.0
+) -> tuple[float, float]:
     """Slope of y on x within queries, and half of its interval (least squares with fixed effects).
 
     The requests are in the order of time and depend on their neighbours, so the variance is the
     long-run one of the residuals' sums over slices; never less than if slices were independent.
+    ``walk``: as ``wandering`` has it.
     """
     n, groups = x.size, int(np.count_nonzero(np.bincount(query)))
     if n - groups < FEWEST // 3:
@@ -178,7 +210,13 @@ def _slope(x: Floats, y: Floats, query: Ints, level: float) -> tuple[float, floa
     sums = np.add.reduceat(y - value * x, np.arange(slices) * n // slices)
     variance, freedom = long_run(sums)
     variance = max(variance, slices * float(sums.var(ddof=2))) / (n - groups - 1)
-    return value, student(0.5 + level / 2, freedom) * math.sqrt(variance / xx)
+    half = student(0.5 + level / 2, freedom) * math.sqrt(variance / xx)
+    if not walk:
+        return value, half
+    # What comes later in the window has moved with every step before it.
+    later = np.add.reduceat(x, np.arange(slices) * n // slices)[::-1].cumsum() / xx
+    wandered = math.sqrt(walk * float((later[:-1] ** 2).sum()))
+    return value, math.hypot(half, normal(0.5 + level / 2) * wandered)
 
 
 def _centred(values: Floats, query: Ints) -> Floats:

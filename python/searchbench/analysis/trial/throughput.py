@@ -114,10 +114,12 @@ def _filled(trace: Trace) -> float:
     none was when the drive began; 0 where the warm-up was long enough for them.
 
     By the first requests, which nobody stood before: as many as are due within a reply's time are
-    in flight, and that is no queue that grows (Little's law).
+    in flight, and that is no queue that grows (Little's law). Where later ones were surely faster,
+    the first ones were not the usual ones, as those of a start are not.
     """
     start, end = trace.window
-    first = np.argsort(trace.due, kind="stable")[:FIRST]
+    order = np.argsort(trace.due, kind="stable")
+    first = order[:FIRST]
     replied = trace.done[first] >= 0
     if not np.count_nonzero(replied) * 2 > first.size:
         return 0.0
@@ -126,7 +128,22 @@ def _filled(trace: Trace) -> float:
         return 0.0
     per_ns = np.count_nonzero((trace.due >= start) & (trace.due < end)) / (end - start)
     begun = (trace.due < start) & ((trace.done >= start) | (trace.done < 0))
-    return max(0.0, per_ns * float(took.mean()) - np.count_nonzero(begun))
+    usual = min(float(took.mean()), _fastest(trace, order[FIRST:]))
+    return max(0.0, per_ns * usual - np.count_nonzero(begun))
+
+
+def _fastest(trace: Trace, order: NDArray[np.int64]) -> float:
+    """How long replies took at most, on average (ns), when they were fastest: the least upper end
+    (three standard errors) of ``FIRST`` requests one after the other; infinite where there is none.
+    """
+    many = order.size // FIRST * FIRST
+    at = order[:many].reshape(-1, FIRST)
+    at = at[(trace.done[at] >= 0).all(axis=1)]
+    if not at.size:
+        return math.inf
+    took = (trace.done - trace.due)[at].astype(np.float64)
+    upper = took.mean(axis=1) + 3 * took.std(axis=1, ddof=1) / math.sqrt(FIRST)
+    return float(upper.min())
 
 
 def unsent(trial: Trial, trace: Trace) -> int:
