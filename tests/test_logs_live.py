@@ -201,7 +201,7 @@ def test_without_a_terminal_it_says_a_line_at_a_time_and_nothing_new_is_said_so(
     said, rest = process.communicate(timeout=PATIENCE_S)
     assert re.match(r"\d\d:\d\d:\d\d  0 searches/s in the last \d+ s, 0 since the start", first)
     assert "\x1b" not in first + rest
-    assert " ".join(said.split()).startswith(f"Nothing was added to {log} in ")
+    assert "".join(said.split()).startswith(f"Nothingwasaddedto{log}in"), "a long path is wrapped"
     assert process.returncode == 1
 
 
