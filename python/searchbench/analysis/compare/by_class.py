@@ -20,7 +20,13 @@ from searchbench.analysis.agreement import agreement, every_trial
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.compare import builds, pairs
-from searchbench.analysis.judgement import ClassComparison, Comparison, TreatmentResult, TrialResult
+from searchbench.analysis.judgement import (
+    ClassComparison,
+    Comparison,
+    Estimate,
+    TreatmentResult,
+    TrialResult,
+)
 from searchbench.analysis.trial import cache, classes
 from searchbench.analysis.trial.classes import Classes
 from searchbench.analysis.trial.measured import Samples
@@ -165,14 +171,21 @@ def _of_pair(
 
 
 def _named(found: Sequence[ClassComparison]) -> str:
-    """The classes with their ratios, those with the greatest first; of many a number."""
+    sizes = [size(f.compared.ratio) for f in found]
+    return greatest_first(
+        [(s, f"{f.name} ({s:.3g} times)") for s, f in zip(sizes, found, strict=True)]
+    )
 
-    def size(f: ClassComparison) -> float:
-        ratio = f.compared.ratio.value if f.compared.ratio else 1.0
-        return max(ratio, 1 / ratio)
 
-    most = sorted(found, key=size, reverse=True)
-    names = [f"{f.name} ({size(f):.3g} times)" for f in most[:NAMED]]
+def size(ratio: Estimate | None) -> float:
+    """How far a ratio is from 1, either way, as a factor."""
+    return max(ratio.value, 1 / ratio.value) if ratio else 1.0
+
+
+def greatest_first(named: Sequence[tuple[float, str]]) -> str:
+    """What has a size and a name in a sentence, the greatest first; of many a number."""
+    most = sorted(named, key=lambda one: one[0], reverse=True)
+    names = [name for _, name in most[:NAMED]]
     if (rest := len(most) - NAMED) > 0:
         names.append(f"{rest} more")
     return listed(names)

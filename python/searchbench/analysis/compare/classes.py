@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from searchbench.analysis.answer import Rank, Said
+from searchbench.analysis.compare.by_class import NAMED, greatest_first, size
 from searchbench.analysis.compare.decision import as_good
 from searchbench.analysis.judgement import ClassLine, RecordLine
 from searchbench.analysis.words import digits, listed, words
 
-NAMED = 3  # classes that a sentence names
 _SHOWN = 3  # treatments that get a sentence
 _OF_CLASSES = ("response_p99", "service_p99")  # where that of the whole is throughput
 _VERDICTS = ("slower", "differs", "faster")
@@ -71,17 +71,9 @@ def _against(one: ClassLine, whole: RecordLine) -> bool:
 
 
 def _named(found: Sequence[ClassLine], metric: str) -> str:
-    """The classes with their ratios, those with the greatest first; of many a number."""
-
-    def size(one: ClassLine) -> float:
-        ratio = one.line.ratio.value if one.line.ratio else 1.0
-        return max(ratio, 1 / ratio)
-
-    most = sorted(found, key=size, reverse=True)
-    names = [f"{one.name} ({_ratio(one.line)})" for one in most[:NAMED]]
-    if (rest := len(most) - NAMED) > 0:
-        names.append(f"{rest} more")
-    return listed(names)
+    return greatest_first(
+        [(size(one.line.ratio), f"{one.name} ({_ratio(one.line)})") for one in found]
+    )
 
 
 def _ratio(line: RecordLine) -> str:
