@@ -390,7 +390,9 @@ def test_what_cannot_be_started_again_is_said_and_is_no_failed_trial(
     assert "exit code 1" in happened(trial).trouble
     found = of_trial(record, trial)
     assert found.not_within + found.unknown == 1
-    assert value(found, "error_share") == 1.0
+    # A server that is told to stop answers for a while yet.
+    assert value(found, "error_share") > 0
+    assert value(found, "without_s") > 1
     (result,) = [x for t in judge(record).treatments for x in t.trials]
     assert "did not come back" in {f.kind for f in result.findings}
     assert not invalid(result)

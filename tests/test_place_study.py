@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,10 @@ from searchbench.analysis.judge import judge
 from searchbench.cli import app
 from searchbench.engines import ENGINES
 from searchbench.engines.postgresql import Postgresql
+from searchbench.errors import LabError
 from searchbench.lab.get.install import missing
 from searchbench.lab.place import abilities, control, ledger, mounts
+from searchbench.lab.system.deploy import complete
 from searchbench.measure.run import run as measure
 from searchbench.record import open_record
 from searchbench.record.trial import Lever
@@ -465,3 +468,15 @@ def test_cleaning_says_what_it_did(home: Path, capsys: pytest.CaptureFixture[str
     assert said["ledgers"] == str(home / "ledgers")
     assert not tree.exists()
     assert os.environ["SEARCHBENCH_LEDGERS"] == said["ledgers"]
+
+
+def test_a_command_that_waits_for_room_is_ended(home: Path) -> None:
+    """MariaDB's own set-up now and then waits on a full disk for somebody to make room."""
+    run = home / "run"
+    run.mkdir()
+    began = time.monotonic()
+    with pytest.raises(LabError, match="`sleep 100` waits for room"):
+        complete(["sleep", "100"], run=run, log="log", stage="deploy", full=lambda: "it is full")
+    assert 5 < time.monotonic() - began < 50
+    # One that goes on is not ended, be there room or not.
+    complete(["sleep", "2"], run=run, log="log", stage="deploy", full=lambda: "it is full")

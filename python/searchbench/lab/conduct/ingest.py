@@ -157,11 +157,12 @@ def index_offline(
     run: Path,
     joins: Sequence[Path] = (),
     laid: Mapping[str, Path] = MappingProxyType({}),
+    full: Callable[[], str] = lambda: "",
 ) -> Ingest:
     """Have the engine's own program make the index; LabError (stage ``ingest``) with its words.
 
-    How many documents it took is known once the server says so. ``joins``, ``laid``: as of a
-    deployment.
+    How many documents it took is known once the server says so. ``joins``, ``laid``,
+    ``full``: as of a deployment.
     """
     for folder in (data, *laid.values()):
         folder.mkdir(parents=True, exist_ok=True)
@@ -172,7 +173,7 @@ def index_offline(
     began = time.perf_counter()
     for command in offline.commands:
         argv = command_line([places.fill(part) for part in command], refuses_root=False)
-        complete(argv, run=run, log=_INDEXER_LOG, stage="ingest", joins=joins)
+        complete(argv, run=run, log=_INDEXER_LOG, stage="ingest", joins=joins, full=full)
     return Ingest(
         documents=batches.documents,
         bytes=batches.path.stat().st_size,

@@ -295,6 +295,7 @@ def _deploy(session: Session) -> None:
         session.cpus,
         _corpus(session).schema, index.storages.laid,
         confines.seat if confines else None, confines.agents if confines else (),
+        full=index.storages.full,
     )  # fmt: skip
     try:
         deployment.__enter__()
@@ -355,7 +356,9 @@ def _index_by_program(session: Session) -> None:
     assert offline is not None
     joins = session.confines.joins if session.confines else ()
     laid = index.storages.laid
-    index.done = index_offline(offline, index.batches, index.path, session.run, joins, laid)
+    index.done = index_offline(
+        offline, index.batches, index.path, session.run, joins, laid, index.storages.full
+    )
 
 
 def _count_documents(session: Session) -> None:

@@ -35,6 +35,7 @@ _LOOKS = 4
 _PAUSE_S = 0.2  # at most, between two looks whether it serves
 _LISTEN = "0A"  # the state of a socket in /proc/net/tcp
 _COMMAND_TIMEOUT_S = 3600.0
+_WITHOUT_ROOM_S = 5.0  # some commands wait for room, and say nothing or only to a log
 _KILLED_S = 5.0  # what SIGKILL may take to free ports and files
 # An ordinary user in a user namespace: the files below, which are root's, are its own there.
 _ORDINARY = ("unshare", "--user", "--map-user=65534", "--map-group=65534", "--")
@@ -62,8 +63,10 @@ class Deployment(Running):
         laid: Mapping[str, Path] | None = None,
         seat: Seat | None = None,
         agents: Sequence[Seat] = (),
+        full: Callable[[], str] = lambda: "",
     ) -> None:
         super().__init__(engine, params, run, schema)
+        self._full = full
         self.data = data
         self.laid = dict(laid or {})
         self.seat = seat or Seat(cpus)
@@ -176,7 +179,7 @@ class Deployment(Running):
             return
         complete(
             self._command(argv), run=self.run, log="first.log", stage="deploy",
-            joins=self.seat.joins,
+            joins=self.seat.joins, full=self._full,
         )  # fmt: skip
 
     def _opened_on(self, host: str, seats: Mapping[str, Seat]) -> list[str]:
@@ -402,29 +405,43 @@ def complete(
     joins: Sequence[Path] = (),
     seat: Seat | None = None,
     seen: Callable[[psutil.Process], object] = lambda _: None,
+    full: Callable[[], str] = lambda: "",
 ) -> None:
     """Run a command to its end; LabError (``stage``) with the end of what it printed if it fails.
 
     Whatever ends the wait (Ctrl-C too) ends the command. ``seat``: where it runs, else it only
-    ``joins``; ``seen`` is told of it.
+    ``joins``; ``seen`` is told of it. ``full`` says that there is no room for what it writes:
+    after some seconds of that it is ended.
     """
+    own = argv[len(_ORDINARY) :] if tuple(argv[: len(_ORDINARY)]) == _ORDINARY else argv
+    # Of a shell that looks for a program, that program.
+    what = own[3] if own[1:2] == ["-c"] and len(own) > 3 else " ".join(own[:3])
     child = _start(argv, env={}, run=run, log=log, seat=seat or Seat(joins=joins))
     try:
         with contextlib.suppress(psutil.NoSuchProcess):
             seen(psutil.Process(child.pid))
-        code = child.wait(_COMMAND_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        raise LabError(
-            f"`{argv[0]}` did not end within {_COMMAND_TIMEOUT_S:.0f} s", stage
-        ) from None
+        code = _ended(child, what, stage, full)
     finally:
         if child.poll() is None:
             _stop([child], signal.SIGKILL, 1.0)
     if code:
         words = _tail(run / log) or "it printed nothing"
-        # Of a shell that looks for a program, that program.
-        what = argv[3] if argv[1:2] == ["-c"] and len(argv) > 3 else " ".join(argv[:3])
         raise LabError(f"`{what}` ended with exit code {code}: {words}", stage)
+
+
+def _ended(child: subprocess.Popen[bytes], name: str, stage: str, full: Callable[[], str]) -> int:
+    """The exit code of a command; LabError if it takes too long, or waits for room."""
+    began = room = time.monotonic()
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return child.wait(1.0)
+        now = time.monotonic()
+        if not full():
+            room = now
+        elif now - room > _WITHOUT_ROOM_S:
+            raise LabError(f"`{name}` waits for room", stage)
+        if now - began > _COMMAND_TIMEOUT_S:
+            raise LabError(f"`{name}` did not end within {_COMMAND_TIMEOUT_S:.0f} s", stage)
 
 
 def _stop(children: Sequence[subprocess.Popen[bytes]], how: signal.Signals, wait_s: float) -> None:
