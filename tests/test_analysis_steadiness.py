@@ -78,6 +78,38 @@ def test_a_queue_that_wanders_near_saturation_is_not_called_unsteady(busy: float
     assert found["not steady"] <= 8, found  # of 60; 13 and 17 without this rule
 
 
+def arriving(seed: int, rate: float, mean_s: float, grows: float, slows: float = 0.0) -> Trace:
+    """One server of exponential times, and a load that grows over the window by this share of its
+    mean; ``slows``: by this share the server does, too. Windows of 60 s.
+    """
+    rng = np.random.default_rng(seed)
+    n = round(rate * 61)
+    u = np.sort(rng.random(n))
+    least = 1 - grows / 2  # of the mean; the inverse of least * x + grows * x * x / 2
+    x = (-least + np.sqrt(least**2 + 2 * grows * u)) / grows if grows else u
+    due = x * 61
+    service = rng.exponential(mean_s, n) * (1 + slows * x)
+    begun = np.cumsum(service)
+    done = begun + np.maximum.accumulate(due - np.concatenate(([0.0], begun[:-1])))
+    times = [(t * 1e9).astype(np.int64) for t in (due, done)]
+    query = np.arange(n, dtype=np.uint32) % 40
+    window = (1_000_000_000, 61_000_000_000)
+    return Trace(query, np.zeros(n, np.uint8), times[0], times[0], times[0], times[1], window)
+
+
+@pytest.mark.parametrize("grows", [1.2, 0.4, -1.2])
+def test_a_load_that_changes_does_not_accuse_its_server(grows: float) -> None:
+    """A replay of a morning: each answer waits longer, and the server is as fast as before."""
+    found = [warmup.find(arriving(seed, 100, 0.004, grows), False) for seed in range(10)]
+    assert [w.steadiness.answer for w in found].count("not steady") == 0
+    (row,) = unsteady.unsteady(arriving(0, 100, 0.004, grows), found[0])
+    assert row[0] == "steadiness unknown"
+    assert "The offered load itself changed over the window" in row[3]
+    # At one rate, a server that becomes slower is accused as before.
+    slower = [warmup.find(arriving(seed, 100, 0.004, 0.0, 0.5), False) for seed in range(10)]
+    assert [w.steadiness.answer for w in slower].count("not steady") >= 9
+
+
 def test_a_cold_system_is_accused_in_an_open_loop_too() -> None:
     assert answers(10, False, rate=2000, tau=5, warmup_s=0.5, window_s=5.0)["not steady"] >= 8
 

@@ -13,6 +13,7 @@ from placing import home, needs
 from searchbench.analysis.trial import bottleneck
 from searchbench.analysis.trial.bottleneck import Seen
 from searchbench.analysis.trial.measured import Trace, read_trace
+from searchbench.analysis.trial.placed import read_at_start
 from searchbench.measure.run import run as measure
 from searchbench.record.trial import (
     CoreTotals,
@@ -355,3 +356,13 @@ def test_a_real_system_whose_memory_is_too_small_is_held_back_by_the_limit_of_it
     seen = bottleneck.of_trial(trial, read_trace(record, trial), [])
     assert seen.part in ("memory", "disk")
     assert "storages.slow.read_iops is 200" in seen.number
+
+
+@pytest.mark.parametrize(("started", "said"), [(0, False), (99, False), (100, True), (400, True)])
+def test_what_a_cold_system_reads_at_its_start_is_said(started: int, said: bool) -> None:
+    lever = Lever(name="places.p.cold", asked="trial", figures={"pages": 1000, "started": started})
+    found = list(read_at_start(Trial(trial="t", treatment="t01", place=[lever])))
+    assert [(kind, severity) for kind, severity, *_ in found] == (
+        [("read at the start", "note")] if said else []
+    )
+    assert all(f"{started / 10:.0f} % of 1,000 pages" in row[2] for row in found)

@@ -32,7 +32,13 @@ from searchbench.analysis.judgement import (
     OverloadSeen,
     Verdict,
 )
-from searchbench.analysis.roles.model import FaultResult, RolesJudged
+from searchbench.analysis.roles.model import (
+    Beside,
+    FaultResult,
+    RoleResult,
+    RolesJudged,
+    Visible,
+)
 from searchbench.errors import RecordError
 from searchbench.record import open_record
 from searchbench.record.trial import Load
@@ -436,11 +442,20 @@ def test_faults_and_overloads_have_sheets_where_there_are_any(tmp_path: Path) ->
                         4.0, 0.1, 0.0, "", "too few requests", 0.0)  # fmt: skip
     figures = {"failed": Estimate(0.1, "share", 2), "normal_s": Estimate(math.inf, "s", 2)}
     overload = OverloadResult("t", "=t", {"clients": 2}, 1, 2, figures, 2, 0, 0.0, seen)
-    roles = RolesJudged(faults=(fault,))
+    asked = Visible({"p50": Estimate(0.2, "s", 9)}, 9, 1, 0.01, 100.0, None)
+    wrote = RoleResult("crash", "write", "t", "=t", {}, idle=False, trials=3, visible=asked,
+                       figures={"accepted_per_s": Estimate(10.0, "/s", 3)})  # fmt: skip
+    slower = Beside("t", "=t", "u", "idle", {"throughput": Estimate(0.5, "", 3)})
+    roles = RolesJudged(faults=(fault,), results=(wrote,), beside=(slower,))
     write_sheets(replace(judged, roles=roles, overloads=(overload,)), tmp_path)
     (row,) = rows(tmp_path / "faults.csv")
     assert (row["label"], row["trials"], row["back"], row["figure"]) == ("'=t", "3", "False", "")
     assert (row["trouble"], row["writes_lost"]) == ("exit 1", "")
+    first, second = rows(tmp_path / "roles.csv")
+    assert (first["figure"], first["value"], first["markers"]) == ("accepted_per_s", "10.0", "9")
+    assert (second["figure"], second["value"], second["unseen"]) == ("visible p50", "0.2", "1")
+    (row,) = rows(tmp_path / "beside.csv")
+    assert (row["metric"], row["ratio"], row["idle_label"]) == ("throughput", "0.5", "idle")
     first, second = rows(tmp_path / "overloads.csv")
     assert (first["figure"], first["value"], first["times"]) == ("failed", "0.1", "")
     assert (second["figure"], second["value"], second["not_within"]) == ("normal_s", "inf", "2")

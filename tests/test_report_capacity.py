@@ -352,9 +352,10 @@ def test_the_sheets_have_the_intervals_and_the_trials(tmp_path: Path) -> None:
         header, *rows = list(csv.reader(file))
     assert header == [
         "subject", "promise", "holds", "fails", "chance_inside", "searches", "trials",
+        "broken_up_to",
     ]  # fmt: skip
-    assert rows[0] == ["sphinx parts=1", "p99 < 50ms", "313.0", "326.0", "0.957", "1", "10"]
-    assert rows[5] == ["sphinx parts=4", examples.PROMISES[1], "1389.0", "", "", "1", "7"]
+    assert rows[0] == ["sphinx parts=1", "p99 < 50ms", "313.0", "326.0", "0.957", "1", "10", ""]
+    assert rows[5] == ["sphinx parts=4", examples.PROMISES[1], "1389.0", "", "", "1", "7", ""]
     with sheets["steps"].open(encoding="utf-8", newline="") as file:
         steps = list(csv.DictReader(file))
     assert list(steps[0])[:3] == ["system", "trial", "treatment"]

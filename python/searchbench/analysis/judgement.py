@@ -184,7 +184,9 @@ class Steadiness:
     is unknown, the window that would tell at the same rate; None: not known either. ``alike``: each
     query was compared with itself; else all as one kind, as few were asked more than once.
     ``by_mean`` False: the changes would do, but the mean of the times may have moved, or stalls
-    took a part of the window.
+    took a part of the window. ``load_changed``: by what share the offered load itself changed over
+    the window, where that is a tenth or more and no chance (then 1 is the double): longer times may
+    come from that, so they do not accuse the system; else 0.
     """
 
     answer: Answer
@@ -195,6 +197,7 @@ class Steadiness:
     window_needed_s: float | None = None
     alike: bool = True
     by_mean: bool = True
+    load_changed: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

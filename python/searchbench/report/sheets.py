@@ -1,7 +1,8 @@
 """The judgement as CSV: files with headers that stay, for spreadsheets and scripts.
 
 Six files, a seventh (``steps``) of a sweep or a search for capacity, and of the latter an eighth;
-one more each for jobs, for classes of queries, for faults and for overloads, where there are any.
+one more each for jobs, for classes of queries, for roles, for readers beside them, for faults and
+for overloads, where there are any.
 Numbers are written whole (``repr``), in seconds, bytes and shares 0..1; an absent number is an
 empty cell. New columns are only ever added at the right.
 """
@@ -43,7 +44,7 @@ HEADERS: dict[str, tuple[str, ...]] = {
     "comparisons": (
         "a", "b", "metric", "verdict", "ratio", "low", "high", "level", "n", "method",
         "p_value", "floor", "queries_used", "queries_left_out", "queries_measured", "reason",
-        "state", "state_floor", "build_floor", "would_change",
+        "state", "state_floor", "build_floor", "would_change", "start_floor",
     ),
     "quantiles": ("treatment", "time", "quantile", "seconds", "low_s", "high_s"),
     "agreement": (
@@ -77,7 +78,9 @@ STEPS = (
 
 # Of a search for capacity: a row for each configuration and promise. Rates are per second;
 # ``trials``: how many were driven.
-CAPACITY = ("subject", "promise", "holds", "fails", "chance_inside", "searches", "trials")
+CAPACITY = (
+    "subject", "promise", "holds", "fails", "chance_inside", "searches", "trials", "broken_up_to",
+)  # fmt: skip
 
 
 # A row for each figure of each job of a treatment: its costs, and the files after it by kind.
@@ -93,6 +96,19 @@ CLASSES = (
     "level", "n", "method",
 )  # fmt: skip
 
+
+# A row for each figure of each role beside the readers; times until visible are ``visible p50``, ..
+_SEEN = ("markers", "unseen", "resolution_s", "asks_per_s", "ask_p50_s")
+ROLES = (
+    "role", "does", "treatment", "label", "levels", "idle", "trials", "how", "unasked",
+    "kept_back", *_SEEN, "figure", "unit", "value", "low", "high", "level", "n", "method",
+)  # fmt: skip
+
+# A row for each ratio of the readers beside roles to those of the same treatment with none.
+BESIDE = (
+    "treatment", "label", "idle", "idle_label", "operation", "method_asked", "system", "at",
+    "metric", "ratio", "low", "high", "level", "n", "method",
+)  # fmt: skip
 
 # A row for each figure of each fault of a treatment, with what became of acknowledged writes.
 _LOST = ("acknowledged", "lost", "unapplied", "unknown", "asked", "missing", "counted")
@@ -123,8 +139,13 @@ def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
         made.append(("jobs", JOBS, _jobs))
     if any(t.classes for t in judgement.treatments) or any(s.classes for s in judgement.steps):
         made.append(("classes", CLASSES, _classes))
-    if judgement.roles is not None and judgement.roles.faults:
-        made.append(("faults", FAULTS, _faults))
+    if judgement.roles is not None:
+        of_roles = [
+            ("roles", ROLES, judgement.roles.results, _roles),
+            ("beside", BESIDE, judgement.roles.beside, _beside),
+            ("faults", FAULTS, judgement.roles.faults, _faults),
+        ]
+        made += [(name, head, make) for name, head, found, make in of_roles if found]
     if judgement.overloads:
         made.append(("overloads", OVERLOADS, _overloads))
     if judgement.first_look:  # each row says so, since a table is often all that is passed on
@@ -175,7 +196,8 @@ def _comparisons(judgement: Judgement) -> Iterable[Sequence[Any]]:
         ratio = _estimate(c.ratio)[1:]
         used = (c.queries_used, c.queries_left_out, c.queries_measured)
         floors = (c.state, c.state_floor, c.build_floor, " ".join(c.would_change))
-        yield (c.a, c.b, c.metric, c.verdict, *ratio, c.p_value, c.floor, *used, c.reason, *floors)
+        row = (c.a, c.b, c.metric, c.verdict, *ratio, c.p_value, c.floor, *used, c.reason, *floors)
+        yield (*row, c.start_floor)
 
 
 def _quantiles(judgement: Judgement) -> Iterable[Sequence[Any]]:
@@ -226,7 +248,8 @@ def _steps(judgement: Judgement) -> Iterable[Sequence[Any]]:
 
 def _capacity(judgement: Judgement) -> Iterable[Sequence[Any]]:
     for c in judgement.capacity:
-        yield (*(getattr(c, name) for name in CAPACITY[:-1]), len(c.trials))
+        *head, _, last = CAPACITY
+        yield (*(getattr(c, name) for name in head), len(c.trials), getattr(c, last))
 
 
 def _jobs(judgement: Judgement) -> Iterable[Sequence[Any]]:
@@ -239,6 +262,24 @@ def _jobs(judgement: Judgement) -> Iterable[Sequence[Any]]:
             for kind, (least, most) in kinds.items():
                 mean, method = (least + most) / 2, "least to greatest"
                 yield (*head, f"{what} {kind}", "bytes", mean, least, most, 1.0, r.trials, method)
+
+
+def _roles(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for r in judgement.roles.results if judgement.roles is not None else ():
+        told = ROLES[ROLES.index("idle") : ROLES.index("markers")]
+        seen = [getattr(r.visible, name) if r.visible else None for name in _SEEN]
+        head = (r.role, r.does, r.treatment, r.label, _json(r.levels))
+        quantiles = r.visible.quantiles if r.visible else {}
+        figures = {**r.figures, **{f"visible {name}": q for name, q in quantiles.items()}}
+        for name, estimate in figures.items() or [("", None)]:
+            yield (*head, *(getattr(r, key) for key in told), *seen, name, *_estimate(estimate))
+
+
+def _beside(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for b in judgement.roles.beside if judgement.roles is not None else ():
+        head = (b.treatment, b.label, b.idle, b.idle_label, b.operation, b.method, b.system, b.at)
+        for name, ratio in b.ratios.items() or [("", None)]:
+            yield (*head, name, *_estimate(ratio)[1:])
 
 
 def _faults(judgement: Judgement) -> Iterable[Sequence[Any]]:

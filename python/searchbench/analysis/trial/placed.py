@@ -7,10 +7,10 @@ lever.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from searchbench.analysis.trial.rows import Row
-from searchbench.analysis.words import listed
+from searchbench.analysis.words import listed, percent
 from searchbench.record import Trial
 
 _READS = ("memory", "cold")
@@ -23,6 +23,27 @@ _LEADS: Mapping[str, tuple[str, ...]] = {
     "pressure on memory": ("memory",),
     "CPU limit": ("cpu_share",),
 }
+
+_READ_AGAIN = 0.1  # of its files' pages, from which on the first queries meet much in memory
+
+
+def read_at_start(trial: Trial) -> Iterator[Row]:
+    """How much of its files a system that starts cold has in memory before it is asked."""
+    for lever in trial.place:
+        if not lever.name.endswith(".cold") or lever.problem:
+            continue
+        pages, started = (lever.figures.get(name, 0) for name in ("pages", "started"))
+        if pages and started >= _READ_AGAIN * pages:
+            yield (
+                "read at the start",
+                "note",
+                f"{percent(started / pages)} of {pages:,.0f} pages",
+                "So much of its files was in memory again when the first query came: the system "
+                "read it while it started, or the kernel read ahead of what the system asked for. "
+                "The first queries are that much less cold.",
+                "Nothing, if the question is how it answers after a restart; to read no more than "
+                "is asked for, lower `read_ahead_kb` in /sys/block/DEVICE/queue.",
+            )
 
 
 def explained(trial: Trial, row: Row) -> Row:

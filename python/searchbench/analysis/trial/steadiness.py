@@ -19,6 +19,7 @@ from searchbench.analysis.trial import silence
 from searchbench.analysis.trial.measured import Trace
 
 MARGIN = 0.05  # a smaller change than this share counts as none
+LOAD_MARGIN = 0.10  # a smaller change of the offered load is none that times would show
 MEAN_MARGIN = 0.10  # of the mean of the times, which a few slow requests make less sure
 LEVEL = 0.98  # either end of an interval is passed by chance once in 100
 AHEAD_S = 10.0  # a pace of change is followed at least so far
@@ -42,7 +43,8 @@ def steadiness(trace: Trace, closed: bool) -> Steadiness:
     the second half of the whole trial may show it too. All this is of logarithms, which hardly see
     a few slow requests; so it is unknown unless the mean of the times is shown to move by less
     than 10 % too, and stalls take less than 5 % of the window. Not steady where a change within the
-    window is beyond 5 %, as long as the queries are compared each with itself.
+    window is beyond 5 %, as long as the queries are compared each with itself and, in an open loop,
+    the rate stays: at a rate that grows they wait longer in a steady system.
     """
     what = "service time" if closed else "response time"
     start, end = trace.window
@@ -58,16 +60,43 @@ def steadiness(trace: Trace, closed: bool) -> Steadiness:
         by_mean = by_mean and silence.share(trace, closed) < MARGIN
         shown: Answer = "steady" if by_mean else "unknown"
         return Steadiness(shown, what, n, ahead_s, found, None, alike, by_mean)
-    if alike and any(_beyond(change) for where, change in found.items() if where != "ahead"):
+    loaded = 0.0 if closed else load_changed(trace)
+    beyond = any(_beyond(change) for where, change in found.items() if where != "ahead")
+    if alike and beyond and not loaded:
         return Steadiness("not steady", what, n, ahead_s, found, None, alike)
-    needed = _window_needed(found["ahead"], trace.window_s, start / 1e9)
-    return Steadiness("unknown", what, n, ahead_s, found, needed, alike)
+    needed = None if loaded else _window_needed(found["ahead"], trace.window_s, start / 1e9)
+    return Steadiness("unknown", what, n, ahead_s, found, needed, alike, load_changed=loaded)
+
+
+def load_changed(trace: Trace) -> float:
+    """By what share the offered load changed over the window, as far as no chance makes it.
+
+    Of its slope over the window and of its first and last fifth against the rest the greatest;
+    0 where none is shown to be a tenth or more.
+    """
+    start, end = trace.window
+    due = trace.due[trace.measured()]
+    slices = min(SLICES, due.size // PER_SLICE)
+    if slices < FEWEST:
+        return 0.0
+    edges = np.linspace(start, end, slices + 1)
+    offered = np.histogram(due, edges)[0] / (due.size / slices)
+    x = (np.arange(slices) + 0.5) / slices
+    alone = np.zeros(slices, np.int64)
+    parts = (x, (x < FIFTH).astype(np.float64), (x >= 1 - FIFTH).astype(np.float64))
+    shown = [
+        value for value, half in (_slope(part, offered, alone, LEVEL) for part in parts)
+        if abs(value) - half > LOAD_MARGIN
+    ]  # fmt: skip
+    return max(shown, key=abs, default=0.0)
 
 
 def moves(found: Steadiness) -> bool:
-    """Whether any change of the same queries is more than chance."""
+    """Whether any change of the same queries is more than chance, and not of their rate."""
+    if not found.alike or found.load_changed:
+        return False
     spans = [e.interval for e in found.changes.values() if e.interval is not None]
-    return found.alike and any(span.low > 0 or span.high < 0 for span in spans)
+    return any(span.low > 0 or span.high < 0 for span in spans)
 
 
 def slows(found: Steadiness) -> bool:

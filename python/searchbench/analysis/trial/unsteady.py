@@ -107,6 +107,16 @@ def _unknown(found: Steadiness, end_s: float) -> Row:
     small = bool(spans) and all(s.low >= -SERIOUS and s.high <= SERIOUS for s in spans)
     needed = found.window_needed_s
     remedy = f"Warm up at least {max(1.0, end_s):.0f} s longer"
+    if found.load_changed:
+        return (
+            "steadiness unknown",
+            "note" if small else "warning",
+            f"{percent(found.load_changed, signed=True)} of the offered load; "
+            + _change(found, least=False),
+            f"The offered load itself changed over the window, so that the {found.what} of a "
+            "steady system would change, too: whether it was steady is unknown.",
+            "To see whether the system is steady, drive it at one rate.",
+        )
     if not spans:
         remedy += f", and measure longer: fewer than {FEWEST} requests say nothing."
     elif needed is None:

@@ -18,6 +18,7 @@ from searchbench.analysis.trial.jvm import jvm
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.machine import disturbances
 from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.trial.placed import read_at_start
 from searchbench.analysis.trial.silence import stalls
 from searchbench.analysis.trial.steadiness import first_asks
 from searchbench.analysis.trial.unsteady import unsteady
@@ -62,6 +63,7 @@ def audit(
         *(check(trial, totalled) for check in (disturbances, jvm, cache_hits)),
         from_cache(trial, totalled, planned),
         unsteady(trace, warm),
+        read_at_start(trial),
     )
     return gravest_first(
         Finding(kind, severity, trial.trial, number, meaning, remedy)
@@ -75,7 +77,9 @@ def audit_first_asks(trial: Trial, trace: Trace, whole: Trace) -> tuple[Finding,
     ``whole``: all of its requests, on the clock on which the machine was watched.
     """
     checks = (_lab_notes, _outcomes, _dead, _lag, _unsupported)
-    rows = chain(*(check(trial, trace) for check in checks), disturbances(trial, whole))
+    rows = chain(
+        *(check(trial, trace) for check in checks), disturbances(trial, whole), read_at_start(trial)
+    )
     return gravest_first(
         Finding(kind, severity, trial.trial, number, meaning, remedy)
         for kind, severity, number, meaning, remedy in rows
