@@ -31,16 +31,22 @@ def compare(
     Two records are two runs. They can show that these runs differ, but not that B is faster or
     slower: that takes further runs of both (--same and --same-b).
 
-    Exits with 1 if B is worse than A by more than the threshold and by more than the known noise:
-    with --same and --same-b the noise between runs of both, with one of them that between the runs
-    of that side, otherwise only that within these two runs. Also exits with 1 if a treatment that A
-    has, a load of a sweep or a rate of a capacity search that A answered fails in half of B's runs
-    or of its trials or more, or if B does not support queries that A answers. Exits with 2 if
-    nothing could be compared: the records have nothing in common, have too few valid trials, or are
-    one and the same. Exits with 3 if no loss is resolved, but for some treatments it cannot tell,
-    for example because the load generator or the machine spoilt their trials. Otherwise changed
-    results do not affect the status; they are findings, and are in the JSON. Nor does what one
-    class of queries lost, which the answer says.
+    Exits with 1 if B is worse than A by more than the threshold and by more than the known noise.
+    With --same and --same-b that is the noise between runs of both, with one of them the noise
+    between the runs of that side, and otherwise only the noise within these two runs.
+
+    Also exits with 1 if something is lost altogether: if a treatment that A has, a load of a sweep
+    or a rate of a capacity search that A answered fails in half of B's runs or more, or in half of
+    B's trials or more; or if B does not support queries that A answers.
+
+    Exits with 2 if nothing could be compared: the records have nothing in common, have too few
+    valid trials, or are one and the same.
+
+    Exits with 3 if no loss is resolved, but for some treatments it cannot tell, for example because
+    the load generator or the machine spoilt their trials.
+
+    Other changes of results do not affect the status: they are findings, and are in the JSON. Nor
+    does the loss of a single class of queries; the answer names it.
 
     Parameters
     ----------
@@ -54,8 +60,8 @@ def compare(
         Further records of the same thing as A, preferably three or more, some made after B. They
         show how much runs of the same thing differ.
     same_b
-        Further records of the same thing as B, preferably three or more. Without them its starts
-        may have a speed of their own, and a difference is called neither faster nor slower.
+        Further records of the same thing as B, preferably three or more. Without them, each start
+        of B may have a speed of its own, so a difference is called neither faster nor slower.
     out
         Also write this HTML file, with all metrics, the answers, what else differs, and what would
         change the verdict.

@@ -52,19 +52,19 @@ def logs(
 ) -> int:
     """Read query logs of search systems, databases and web servers, and say what is in them.
 
-    Formats are recognized by content. Several may be read in one call, also gzip and zstd, and
-    standard input (-). docs/LOGS.md says what each format can and cannot tell.
+    Formats are recognized by content. One call may read several formats, files packed with gzip or
+    zstd, and standard input (-). docs/LOGS.md says what each format can and cannot tell.
 
     Parameters
     ----------
     files
         Logs, or folders with logs.
     record
-        Keep the counts in this folder. The next time, only what is new in the files is read and
-        added: the answer is the same as if everything were read at once.
+        Keep the counts in this folder. The next call reads only what is new in the files, and adds
+        it: the answer is the same as if everything were read at once.
     page
-        Write the page to this file; with --record it is written there by default. With --queries
-        (and --cut) and with --against it is the page about these.
+        Write the page to this file; by default, --record writes it into its folder. With --queries,
+        --cut or --against it is the page about these.
     zone
         The time zone of logs that do not name theirs, such as Europe/Paris. Without it their times
         are shown as written.
@@ -113,8 +113,9 @@ def logs(
         Compare the log's times with those of this record of a study: does the laboratory tell the
         truth about production?
     live
-        Follow the logs while they grow: rate, quantiles, errors and classes of the last minute and
-        since the start; after Ctrl-C the usual findings. What the files have already is not read.
+        Follow the logs while they grow: show rate, quantiles, errors and classes of the last minute
+        and since the start, and after Ctrl-C the usual report. Lines that the files have already
+        are not read.
     spark
         Read the files in the executors of this Spark: local[4], spark://HOST:7077, yarn. The answer
         is the same as that of one machine. Needs searchbench[spark] and Java.

@@ -16,9 +16,9 @@ _ABOUT = "about.txt"  # by which a folder of ours is known again
 def demo(folder: Path = Path("demo-logs"), *, lines: int = 120_000) -> int:
     """Write a day of query logs of three servers, read them, and write the page about them.
 
-    Two servers have Sphinx's plain log, one of them packed by gzip and with an hour in which
-    searches took ten times as long; the third has the access log of a web server. All of it is in
-    one folder.
+    Two servers have Sphinx's plain log; one of the two is packed with gzip, and has an hour in
+    which searches took ten times as long. The third has the access log of a web server. All of it
+    is in one folder.
 
     Parameters
     ----------

@@ -273,8 +273,8 @@ def rough(
         told += ", or promise a shorter time." if by_queue else "."
         if by_queue and LONGEST_S * enough > _HOUR_S:
             told += (
-                " Its trials would last hours: so short ones show what the system answers at all, "
-                "and hardly which rate keeps the promise."
+                " Its trials would last hours. Shorter ones show how much the system answers at "
+                "all, but hardly which rate keeps the promise."
             )
     else:
         told += (

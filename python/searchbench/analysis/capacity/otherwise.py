@@ -43,7 +43,7 @@ def changed_in_time(found: Bracket, seen: Seen) -> Bracket:
         f"search again. {n} of {of} trials {plural(n, 'is', 'are')} left out."
     )
     if seen.used:
-        said += f" By the others: {found.sentence[:1].lower()}{found.sentence[1:]}"
+        said += f" By the other trials: {found.sentence[:1].lower()}{found.sentence[1:]}"
     return Bracket(None, None, said)
 
 

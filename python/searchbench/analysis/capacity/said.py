@@ -65,14 +65,14 @@ def above_low(found: Bracket, whole: Seen, seen: Seen) -> Bracket:
     told = f"{found.sentence[:1].lower()}{found.sentence[1:]}"
     if not whole.low_again:
         said += (
-            "Whether so little load makes that, or the server became faster meanwhile, is not "
+            "Whether so low a rate is the reason, or the server became faster meanwhile, is not "
             f"known: drive {at} again (`rate_per_s`). Of the other rates: {told}"
         )
         return Bracket(None, found.fails, said)
     said += (
         "Driven again after that, so low a rate broke it again. A system that collects requests "
-        "does this, and one whose processors sleep between them. Where between these rates it "
-        f"begins to keep the promise is not known. Above: {told}"
+        "does this, and so does one whose processors sleep between requests. From which rate "
+        f"between these on it keeps the promise is not known. Above: {told}"
     )
     return replace(found, sentence=said, broken_up_to=top.rate_per_s)
 
@@ -85,8 +85,8 @@ def errors_of_start(whole: Seen) -> str:
     return (
         f" The first {'trial is' if n == 1 else f'{n} trials are'} left out: in "
         f"{plural(n, 'it', 'them')} up to {percent(max(_failed(worst), default=0.0))} of the "
-        "requests failed, and later surely fewer did at as high a rate. So that was a state that "
-        "passed, such as a start."
+        "requests failed, and later surely fewer failed at rates as high. So the reason was a "
+        "state that passed, such as a start."
     )
 
 
@@ -100,8 +100,8 @@ def not_driven(base: float, over: float) -> str:
     if over == math.inf:
         between_them = f"above {per_s(base)}"
     return (
-        "Its times hardly go with the rate, and whether it keeps the promise at a rate "
-        f"{between_them} is not known: drive some (`rate_per_s`)."
+        "Its times hardly depend on the rate. Whether it keeps the promise at a rate "
+        f"{between_them} is not known: drive some rates there (`rate_per_s`)."
     )
 
 

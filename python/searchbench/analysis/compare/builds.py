@@ -108,9 +108,9 @@ def of_starts(floors: Sequence[float]) -> str:
         return ""
     return (
         f"Each system was started once, so no difference below {100 * (least - 1):.0f} % is "
-        "resolved: another start of it may be faster or slower at all loads. By how much is not "
-        f"known, and {100 * STARTS_SD:g} % (standard deviation) is assumed; to know, drive each "
-        "several times (--repeat 5), which starts it anew."
+        "resolved: another start of a system may be faster or slower at all loads. By how much is "
+        f"not known, and {100 * STARTS_SD:g} % (standard deviation) is assumed. To know it, drive "
+        "each several times (--repeat 5), which starts it anew."
     )
 
 

@@ -117,8 +117,8 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             "note", "Worst hour",
             f"In the hour from {at} on, {hour.n:,} searches took {seconds(hour.mean_s)} on average,"
             f" {hour.mean_s / hour.usual_s:.2g} times as long as in the median of {hour.hours:,} "
-            f"hours ({seconds(hour.usual_s)}); {100 * hour.share_of_time:.2g} % of all time was "
-            "waited in it.",
+            f"hours ({seconds(hour.usual_s)}). Of all the time that searches took, it has "
+            f"{100 * hour.share_of_time:.2g} %.",
             "Read the lines of that hour alone to see which server and which class it was.",
         )  # fmt: skip
     classes = of.by.get("class", ())

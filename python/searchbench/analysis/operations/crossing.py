@@ -23,7 +23,7 @@ from searchbench.analysis.operations.model import Crossover, MethodCurve, Operat
 from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL
 
-METHOD = "t over the blocks of each level, all levels together, band held against 1"
+METHOD = "t over the blocks of each level, all levels together, band compared with 1"
 
 Verdicts = Mapping[tuple[str, str], Comparison]
 

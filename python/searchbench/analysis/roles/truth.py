@@ -130,7 +130,7 @@ def _refused(run: RoleRun, made: Written) -> Iterator[Row]:
         "writes refused", "invalid" if wrong > _ERRORS_INVALID * n else "warning",
         f"{wrong:,} of {n:,} requests of {run.name} ({percent(wrong / n)})",
         f"Documents that were to be written were not taken.{said}",
-        "Mend what the engine complains of.",
+        "Fix what the engine complains about.",
     )  # fmt: skip
 
 

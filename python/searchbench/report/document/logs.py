@@ -106,9 +106,7 @@ def _when(of: LogJudgement) -> Section | None:
         ),
     ]  # fmt: skip
     if of.worst:
-        text = (
-            "The minutes in which most time was waited altogether, and the longest search in each."
-        )
+        text = "The minutes with the most waiting time in all, and the longest search in each."
         blocks += [Text(text), tables.minutes(of.worst)]
     return Section("when", "When", tuple(blocks), "When") if blocks else None
 

@@ -55,8 +55,8 @@ def of_searches(about: Mapping[str, Any], cut: Cut | None) -> Document:
         about=" · ".join(map(line, made)),
         method="Every search of the log was read; nothing was drawn as a sample."
         if cut is None
-        else "Stretches of many lengths from all over the log were held against the whole of it; "
-        "the file has the shortest that is within all bounds, or else the best.",
+        else "Stretches of many lengths from all over the log were compared with the whole log; "
+        "the file has the shortest that is within all bounds, or otherwise the best.",
         sections=(*sections, study, files),
         whole=f"All of it is in {line(about['file'])}.about.json.",
         footer=f"Made by searchbench logs --queries; {line(about['file'])}.about.json has the same "
