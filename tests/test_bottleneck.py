@@ -13,7 +13,7 @@ from placing import home, needs
 from searchbench.analysis.trial import bottleneck
 from searchbench.analysis.trial.bottleneck import Seen
 from searchbench.analysis.trial.measured import Trace, read_trace
-from searchbench.analysis.trial.placed import read_at_start
+from searchbench.analysis.trial.placed import explained, read_at_start
 from searchbench.measure.run import run as measure
 from searchbench.record.trial import (
     CoreTotals,
@@ -366,3 +366,20 @@ def test_what_a_cold_system_reads_at_its_start_is_said(started: int, said: bool)
         [("read at the start", "note")] if said else []
     )
     assert all(f"{started / 10:.0f} % of 1,000 pages" in row[2] for row in found)
+
+
+@pytest.mark.parametrize(
+    ("others", "storage", "said"),
+    [({"[kernel]": 8.0, "cron": 1.0}, True, True), ({"[kernel]": 8.0, "cron": 9.0}, True, False),
+     ({"[kernel]": 8.0}, False, False)],
+)  # fmt: skip
+def test_kernel_threads_that_serve_a_storage_are_no_mystery(
+    others: dict[str, float], storage: bool, said: bool
+) -> None:
+    levers = [Lever(name="storages.slow.read_iops", asked="200")] if storage else []
+    trial = Trial(trial="t", treatment="t01", place=levers, host_window=HostTotals(others=others))
+    row = "foreign CPU", "warning", "9 %", "Other processes ran.", "Stop what else runs here."
+    found = explained(trial, row)
+    assert found[:3] == row[:3]
+    assert ("serve the storages" in found[3]) is said
+    assert found[4].endswith(row[4])

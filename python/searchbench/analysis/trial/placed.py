@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from searchbench.analysis.trial.rows import Row
 from searchbench.analysis.words import listed, percent
 from searchbench.record import Trial
+from searchbench.record.trial import KERNEL
 
 _READS = ("memory", "cold")
 _RATES = ("read_iops", "write_iops", "read_per_s", "write_per_s", "latency_ms", "like")
@@ -46,9 +47,26 @@ def read_at_start(trial: Trial) -> Iterator[Row]:
             )
 
 
+def _served_by_kernel(trial: Trial) -> bool:
+    """Whether the kernel's threads took most of what others took, with storages of the study."""
+    others = trial.host_window.others
+    kernel_s = others.get(KERNEL, 0.0)
+    made = any(x.name.startswith("storages.") for x in trial.place)
+    return made and kernel_s > sum(others.values()) / 2
+
+
 def explained(trial: Trial, row: Row) -> Row:
     """The finding as a note where the trial's place leads to it; else as it is."""
-    kind, severity, number, meaning, _ = row
+    kind, severity, number, meaning, remedy = row
+    if kind == "foreign CPU" and severity == "warning" and _served_by_kernel(trial):
+        return (
+            kind,
+            severity,
+            number,
+            f"{meaning} Most of it was the kernel's own threads, which serve the storages that the "
+            "study made of files: a device would take less of the processor.",
+            f"A machine with a core to spare for them. {remedy}",
+        )
     wanted = _LEADS.get(kind, ())
     levers = [x for x in trial.place if x.name.rpartition(".")[2] in wanted and not x.problem]
     if severity == "invalid" or not levers:

@@ -78,7 +78,9 @@ def scaling(scales: Sequence[Scale], look: Look) -> Chart:
     log = xs[0] > 0 and xs[-1] / xs[0] >= 8
     margin = 0.0 if log else (xs[-1] - xs[0]) * 0.03
     x = Axis(line(factor), (xs[0] - margin, xs[-1] + margin), tuple(xs), log=log)
-    ys = [v for c in curves for v in (*c.y, *c.high)]
+    # One wide band must not make all points one line at the bottom.
+    most = max(v for c in curves for v in c.y) * (10 if unit == "s" else 2)
+    ys = [v for c in curves for v in (*c.y, *(min(high, most) for high in c.high))]
     if unit == "s":
         y = time_axis(ys, f"{title_of(metric)} (logarithmic)")
     else:
