@@ -210,7 +210,7 @@ def throughput(content: Content) -> Section | None:
         blocks += figure(
             f"scaling-{i}",
             f"{title_of(metric)} against {short(factor, 60)}",
-            "Points: over the valid trials; bands: the interval. Wide ones are cut off at the edge.",
+            "Points: over the valid trials; bands: the interval, cut off where it is wide.",
             partial(figures.scaling, found),
         )
     blocks.append(tables.scales(content.judgement.scales))
