@@ -423,6 +423,14 @@ def test_servers_die_with_us_even_if_we_are_killed(tmp_path: Path) -> None:
         time.sleep(0.02)
 
 
+def test_a_port_of_a_server_is_none_that_connections_are_given() -> None:
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    found = {deploy.free_port() for _ in range(50)}
+    assert len(found) > 40
+    if first >= 20_000:
+        assert max(found) < first
+
+
 def test_a_port_that_was_free_is_free() -> None:
     with socket.create_server(("127.0.0.1", deploy.free_port())):
         pass

@@ -200,7 +200,10 @@ class Loses(Silence):
 
     def cut(self) -> None:
         for pid in naming(self.far):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            try:
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except OSError:  # it has ended meanwhile
+                continue
             if words[0] == b"ssh" and b"north" in words:
                 os.kill(pid, signal.SIGKILL)
 

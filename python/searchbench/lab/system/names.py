@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +19,9 @@ _PORT = re.compile(r"\{port:([^{}]+)\}")
 _PART = re.compile(r"\{part:(\d+)\}")
 _ADDRESS = re.compile(r"\{address:([^{}]+)\}")
 LOOPBACK = "127.0.0.1"
+_EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_PORTS_FROM, _PORTS_TO = 15_000, 32_768  # the latter is Linux's default
+_PORT_TRIES = 50
 
 
 @dataclass
@@ -96,10 +101,27 @@ def engines_home() -> Path:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody uses at this moment."""
+    """A port of loopback that nobody uses at this moment.
+
+    Until a server has taken it, another may. So it is none of those that the kernel gives to
+    connections that are being opened, of which a load generator has many.
+    """
+    for _ in range(_PORT_TRIES):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", _PORTS_FROM + secrets.randbelow(_ports_below() - _PORTS_FROM)))
+            return int(probe.getsockname()[1])
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _ports_below() -> int:
+    """The first port that the kernel gives away by itself."""
+    try:
+        first = int(_EPHEMERAL.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return _PORTS_TO
+    return first if first > _PORTS_FROM else _PORTS_TO
 
 
 def program(name: str) -> str | None:
