@@ -119,6 +119,41 @@ def test_the_same_of_two_records(
     assert found.regressed is (None if cheaper else False)
 
 
+def spared(path: Path, *subjects: tuple[str, bool], measure: str = "sweep") -> Record:
+    """One worker, equal systems. ``subjects``: name, and whether it cannot be asked ``DEAR``."""
+    study = Study(blocks=3, seed=3, control=None, trial_noise=0.003, block_noise=0.005,
+                  judging={"measure": measure})  # fmt: skip
+    for name, barred in subjects:
+        why = tuple((query, "fuzzy") for query in DEAR) if barred else ()
+        study.add(name, system=name, subject=name, server=constant(0.004), clients=8,
+                  levels={"system": name, "load.clients": 8}, seconds=11.0, unsupported=why,
+                  parameters={"s": 0.004, "dear": 10.0})  # fmt: skip
+    return open_record(study.write(path))
+
+
+@pytest.mark.parametrize("measure", ["trials", "sweep"])
+def test_who_cannot_be_asked_what_others_wait_for_is_not_the_best(
+    tmp_path: Path, one_worker: None, measure: str
+) -> None:
+    found = judge(spared(tmp_path / "r", ("a", False), ("b", True), measure=measure))
+    (c,) = (c for c in found.comparisons if c.metric == "throughput")
+    assert c.ratio is not None
+    assert c.ratio.value > 1.5
+    assert set(verdicts(found).values()) == {"not resolved"}
+    assert found.verdict.best is None
+    assert c.queries_left_out == len(DEAR)
+
+
+def test_a_sweep_that_cannot_ask_what_the_first_did_lost_answers(
+    tmp_path: Path, one_worker: None
+) -> None:
+    a, b = (spared(tmp_path / str(barred), ("x", barred)) for barred in (False, True))
+    found = compare_records(a, b)
+    assert "4 of 40 queries that the first answers are not supported" in found.lost["x"]
+    assert verdicts(found)["throughput"] == "not resolved"
+    assert found.beyond_threshold
+
+
 # A lone client
 
 

@@ -96,7 +96,7 @@ def compare_runs(
         if of_each is None
         else (of_each.gone(lines, threshold))
     )
-    dropped = answered.dropped(found.agreed) if trials else {}
+    dropped = answered.dropped(found.agreed)
     every = {**dropped, **gone.lost}
     require = a.record.plan.judging.agreement.require
     told = decision.sentences(
