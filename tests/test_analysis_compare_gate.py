@@ -141,6 +141,34 @@ def test_a_load_that_fails_in_most_runs_is_lost_in_any_order(
     assert (status, found.lost) == (0, {})
 
 
+@pytest.mark.parametrize(("workers", "status"), [(1, 3), (4, 0)], ids=["behind", "keeps up"])
+def test_a_rate_that_is_no_longer_kept_up_with_is_no_pass(
+    tmp_path: Path, workers: int, status: int
+) -> None:
+    """One worker sustains 2 % less than the rate: its queue grows without end."""
+
+    def rates(name: str, seed: int, serve: Serve) -> Record:
+        def server(due: Array, query: Array, rng: np.random.Generator) -> Array:
+            return serve(due, rng)[0] - due
+
+        study = Study(blocks=3, seed=seed, control=None, trial_noise=0.003, block_noise=0.003,
+                      judging={"measure": "sweep"})  # fmt: skip
+        for rate in (500, 1000):
+            study.add(f"x{rate}", system="x", server=server, rate_per_s=float(rate), seconds=21.0,
+                      arrivals="constant", levels={"load.rate_per_s": rate})  # fmt: skip
+        return open_record(study.write(tmp_path / name))
+
+    first = [rates(f"a{i}", 1 + i, fixed(4, 0.002)) for i in range(2)]
+    slow = fixed(1, 1 / 980) if workers == 1 else fixed(4, 0.00201)
+    later = [rates(f"b{i}", 11 + i, slow) for i in range(2)]
+    one, found = gate(first[:1], later[:1])
+    assert (one, found.lost, [*found.not_known]) == (status, {}, ["1000"] if status else [])
+    both, found = gate(first, later)
+    assert both == (1 if status else 0)
+    if status:
+        assert "it fell behind the rate" in found.lost["1000"]
+
+
 def one_of(folder: Path, how: Mapping[str, Any]) -> list[Record]:
     """Three runs, one of which fails at 4 clients."""
     good = [sweep(folder / f"o{i}", 60 + i, GOOD) for i in range(2)]
