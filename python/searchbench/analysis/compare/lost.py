@@ -6,6 +6,7 @@ nothing of the system. The order of the runs plays no part.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -161,13 +162,18 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
 
 
 def _seems_lost(line: RecordLine, threshold: float) -> bool:
-    """Whether it lost more than the threshold, surely but for what else could make that."""
-    span = line.ratio.interval if line.ratio else None
-    return (
-        line.verdict == "not resolved"
-        and line.p_value is not None and line.p_value < ALPHA
-        and span is not None and span.high < 1 - threshold
-    )  # fmt: skip
+    """Whether it lost more than the threshold, surely but for what else could make that; or as far
+    as is known, where nothing tells how sure that is (intervals of a search say it themselves).
+    """
+    ratio, span = line.ratio, line.ratio.interval if line.ratio else None
+    if line.verdict != "not resolved" or ratio is None or ratio.value >= 1 - threshold:
+        return False
+    if span is None:
+        return not line.metric.startswith("capacity")
+    if line.p_value is None or line.p_value >= ALPHA:
+        return False
+    noise = line.run_sd is None and abs(math.log(ratio.value)) <= math.log(line.floor)
+    return span.high < 1 - threshold if noise else span.high < 1
 
 
 def _apart(line: RecordLine, threshold: float, nothing: bool) -> bool:
