@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queues import Serve, drawn, fixed
+from queues import Serve, drawn, failing, fixed
 from records import Array, Study, good_answer, lognormal, warming
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judgement import RecordComparison
@@ -82,6 +82,18 @@ def test_a_search_that_found_no_limit_among_others_that_did_is_said(tmp_path: Pa
     status, found = gate([*first, none], found_one)
     assert (status, found.comparisons[0].runs) == (0, (2, 2))
     assert "1 of 3 searches of the first found no limit between two rates" in found.decision
+
+
+def test_a_gain_of_some_searches_is_no_pass_where_half_found_no_limit(tmp_path: Path) -> None:
+    """Two of four starts fail 3 % of all requests, and the others sustain more than before."""
+    first = [search(tmp_path / f"a{i}", fixed(4, 0.002), i) for i in (2, 4)]
+    good = [search(tmp_path / f"b{i}", fixed(4, 0.0012), 10 + i) for i in (2, 4)]
+    none = [search(tmp_path / f"c{i}", failing(fixed(4, 0.0012), 0.03), 16 + i) for i in (1, 2)]
+    status, found = gate(first, [*good, *none])
+    assert (found.comparisons[0].verdict, found.comparisons[0].runs) == ("faster", (2, 2))
+    assert (status, [*found.not_known]) == (3, ["s"])
+    assert "in 2 of 4 runs of the second no limit was found" in found.not_known["s"]
+    assert found.regressed is None
 
 
 def test_a_limit_that_was_not_found_is_no_pass(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def unknown(one: Of, lines: Sequence[RecordLine]) -> str:
         return barrier
     n, before = (sum(not fate.known for fate in side) for side in (own, first))
     more = 2 * n >= len(own) or n * len(first) > before * len(own)
-    if not n or not more or any(_resolved(line) for line in lines):
+    if not n or not more or any(_lost(line) for line in lines):
         return ""
     if n < len(own):
         return (
@@ -112,8 +112,10 @@ def unknown(one: Of, lines: Sequence[RecordLine]) -> str:
     return next((line.reason for line in lines if line.reason), "no limit was found")
 
 
-def _resolved(line: RecordLine) -> bool:
-    return line.verdict in ("slower", "differs", "faster")
+def _lost(line: RecordLine) -> bool:
+    """Whether a loss is told of anyway; a gain of some searches tells nothing of the others."""
+    told = line.verdict in ("slower", "differs")
+    return told and line.ratio is not None and line.ratio.value < 1
 
 
 def not_found(one: Of) -> Iterator[str]:
