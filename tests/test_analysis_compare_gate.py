@@ -14,10 +14,12 @@ import pytest
 from queues import Serve, drawn, failing, fixed
 from records import Array, Study, good_answer, lognormal, warming
 from searchbench.analysis.compare.records import compare_records
+from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import RecordComparison
 from searchbench.cli.compare import compare
 from searchbench.record import Record, open_record
 from searches import Lab
+from test_analysis_capacity_low import sleepy
 
 
 def gate(first: Sequence[Record], later: Sequence[Record]) -> tuple[int, RecordComparison]:
@@ -94,6 +96,25 @@ def test_a_gain_of_some_searches_is_no_pass_where_half_found_no_limit(tmp_path: 
     assert (status, [*found.not_known]) == (3, ["s"])
     assert "in 2 of 4 runs of the second no limit was found" in found.not_known["s"]
     assert found.regressed is None
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_promise_that_is_broken_at_low_rates_is_no_pass(tmp_path: Path, runs: int) -> None:
+    """The second sustains more at most, and breaks the promise below 1,000 a second."""
+
+    def some(name: str, serve: Serve, seed: int) -> list[Record]:
+        return [
+            Lab(tmp_path / f"{name}{i}", {"s": serve}, ("p99 < 10ms",), seed=seed + i, effort=0.3,
+                look_per_s=950.0).run()
+            for i in range(runs)
+        ]  # fmt: skip
+
+    first = some("a", fixed(16, 0.002), 1)
+    later = some("b", sleepy(fixed(16, 0.002 / 1.2), 0.03, 1000, 0.012), 11)
+    assert all(judge(record).capacity[0].broken_up_to is not None for record in later)
+    status, found = gate(first, later)
+    assert (status, found.comparisons[0].verdict) == (3, "not resolved")
+    assert "the second breaks the promise at" in found.not_known["s"]
 
 
 def test_a_limit_that_was_not_found_is_no_pass(tmp_path: Path) -> None:

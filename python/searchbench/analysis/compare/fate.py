@@ -23,7 +23,8 @@ class Fate:
 
     ``trials``: how many the load generator and the machine did not spoil; ``broken``: why of those
     in which the system failed. ``stands``: whether there is something to be compared, of a search
-    both ends of a limit; ``known``: of a search, whether it tells of a loss.
+    both ends of a limit; ``known``: of a search, whether it tells of a loss; ``low``: that it broke
+    its promise at low rates, up to which; empty: it did not.
     """
 
     what: str
@@ -32,6 +33,7 @@ class Fate:
     broken: tuple[str, ...] = ()
     stands: bool = True
     known: bool = True
+    low: str = ""
 
 
 @dataclass
@@ -49,6 +51,17 @@ class Of:
     fates: tuple[Sequence[Fate | None], Sequence[Fate | None]]
     capacity: bool = False
     drafts: list[sweeps.Draft] = field(default_factory=list)
+
+    @property
+    def low(self) -> str:
+        """Why no search of one side is ordered with one of the other: which sustains more depends
+        on the rate; empty: as they break the promise at low rates on both sides, or on none.
+        """
+        first, second = (
+            next((fate.low for fate in side if fate is not None and fate.low), "")
+            for side in self.fates
+        )
+        return "" if bool(first) == bool(second) else first or second
 
     @property
     def stand(self) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from searchbench.analysis.compare.fate import COUNTS, SPOILT, Fate, Of, by_serve
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import Capacity, RecordLine, Step
 from searchbench.analysis.sweep import points as at
-from searchbench.analysis.words import plural
+from searchbench.analysis.words import per_s, plural
 
 
 def limits(before: Sequence[Run], after: Sequence[Run], threshold: float) -> Iterator[Of]:
@@ -84,7 +84,9 @@ def _of_search(
         return Fate(SPOILT, Counter(map(why, own)).most_common(1)[0][0])
     closed = one.holds is not None and one.fails is not None
     reaches = held is None or (one.holds or 0.0) >= (1 - threshold) * held
-    return Fate(COUNTS, stands=closed, known=closed or bool(side and reaches))
+    up_to, which = one.broken_up_to, ("first", "second")[side]
+    low = "" if up_to is None else f"the {which} breaks the promise at {per_s(up_to)} and below"
+    return Fate(COUNTS, stands=closed, known=closed or bool(side and reaches), low=low)
 
 
 def _counts(step: Step) -> bool:
@@ -100,6 +102,8 @@ def unknown(one: Of, lines: Sequence[RecordLine]) -> str:
     barrier = next((line.reason for line in lines if line.verdict == "not comparable"), "")
     if barrier and first:
         return barrier
+    if one.low and any(fate.low for fate in own):
+        return f"{one.low}, and the first does not"
     n, before = (sum(not fate.known for fate in side) for side in (own, first))
     more = 2 * n >= len(own) or n * len(first) > before * len(own)
     if not n or not more or any(_lost(line) for line in lines):
