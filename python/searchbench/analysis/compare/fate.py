@@ -11,6 +11,7 @@ from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import Step
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.trial import driven
+from searchbench.analysis.trial.by_system import BY_SYSTEM
 
 COUNTS = "counts"
 SPOILT = "spoilt"
@@ -114,7 +115,7 @@ def names(first: Run, runs: Sequence[Run], subjects: Mapping[str, Any]) -> list[
 def by_server(step: Step) -> bool:
     """Whether it is the server's doing that a step does not count."""
     kinds = {f.kind for f in step.findings if f.severity == "invalid"}
-    return step.status != "void" or at.by_server(step) or bool(kinds & lost.BY_SYSTEM)
+    return step.status != "void" or at.by_server(step) or bool(kinds & BY_SYSTEM)
 
 
 def why(step: Step) -> str:

@@ -16,8 +16,7 @@ from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine, TrialResult
 from searchbench.analysis.stats.distributions import more_often
 from searchbench.analysis.stats.intervals import ALPHA, holm
-from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
-from searchbench.analysis.trial.served import UNSERVED
+from searchbench.analysis.trial.by_system import by_system
 from searchbench.analysis.words import of_job, plural
 
 # What is said of runs that lack something while others have it, of one run and of several.
@@ -25,10 +24,6 @@ NO_TRIAL = "has no valid trial of it", "have no valid trial of it"
 NOT_WELL = "did not answer well there", "did not answer well there"
 ABSENT = "the second does not have it"
 SPOILT = "by the load generator or the machine, which says nothing about the system"
-BY_SYSTEM = frozenset(
-    (*ENDED, OTHERWISE, UNSERVED, "failed", "no answers", "errors", "partial results", "overload",
-     "redirects", "writes lost", "writes not applied", "writes refused")
-)  # fmt: skip
 
 
 @dataclass
@@ -203,13 +198,13 @@ def seen(runs: Sequence[Run], key: Key) -> Seen:
             found.absent += 1
             continue
         bad = [t for t in own if t.status != "valid"]
-        by_system = [t for t in bad if _by_system(t)]
-        found.trials += len(own) - len(bad) + len(by_system)
-        found.broken += [_why([trial]) for trial in by_system]
+        broken = [t for t in bad if by_system(t)]
+        found.trials += len(own) - len(bad) + len(broken)
+        found.broken += [_why([trial]) for trial in broken]
         if len(own) > len(bad):
             found.valid += 1
-        elif by_system:
-            found.failed.append(_why(by_system))
+        elif broken:
+            found.failed.append(_why(broken))
         elif bad:
             found.spoilt.append(_why(bad))
         else:
@@ -270,12 +265,6 @@ def _broken(label: str, a: Seen, b: Seen) -> Iterator[str]:
     if not b.valid or len(b.broken) * a.trials <= len(a.broken) * b.trials:
         return
     yield f"{label}: {_how_often(a, b)}; the figures are of the others."
-
-
-def _by_system(trial: TrialResult) -> bool:
-    """Whether it is the system's doing that a trial is not valid."""
-    kinds = {f.kind for f in trial.findings if f.severity == "invalid"}
-    return trial.status == "failed" or bool(kinds & BY_SYSTEM)
 
 
 def _why(trials: Sequence[TrialResult]) -> str:
