@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from searchbench.analysis.agreement import answers
+from searchbench.analysis.capacity.verdict import rough
 from searchbench.analysis.compare import sweeps
 from searchbench.analysis.compare.fate import COUNTS, SPOILT, Fate, Of, by_server, names, why
 from searchbench.analysis.compare.run import Run
@@ -84,7 +85,9 @@ def _of_search(
         return Fate(SPOILT, Counter(map(why, own)).most_common(1)[0][0])
     closed = one.holds is not None and one.fails is not None
     reaches = held is None or (one.holds or 0.0) >= (1 - threshold) * held
-    return Fate(COUNTS, stands=closed, known=closed or bool(side and reaches))
+    # A rough interval misses too often, mostly by being too high, to tell of a loss.
+    tells = not rough(one) and (closed or bool(side and reaches))
+    return Fate(COUNTS, stands=closed, known=tells)
 
 
 def _counts(step: Step) -> bool:

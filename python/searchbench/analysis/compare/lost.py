@@ -14,7 +14,7 @@ from searchbench.analysis.compare import otherwise
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine, TrialResult
 from searchbench.analysis.stats.distributions import more_often
-from searchbench.analysis.stats.intervals import ALPHA, holm
+from searchbench.analysis.stats.intervals import ALPHA, LEVEL, holm
 from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
 from searchbench.analysis.trial.served import UNSERVED
 from searchbench.analysis.words import of_job, plural
@@ -161,8 +161,12 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
 
 
 def _seems_lost(line: RecordLine, threshold: float) -> bool:
-    """Whether it lost more than the threshold, surely but for what else could make that."""
+    """Whether it lost more than the threshold, surely but for what else could make that; or by
+    searches of little effort, of which nothing is sure.
+    """
     span = line.ratio.interval if line.ratio else None
+    if line.verdict == "not resolved" and line.ratio and span is not None and span.level < LEVEL:
+        return line.ratio.value < 1 - threshold
     return (
         line.verdict == "not resolved"
         and line.p_value is not None and line.p_value < ALPHA
