@@ -117,6 +117,22 @@ def test_a_promise_that_is_broken_at_low_rates_is_no_pass(tmp_path: Path, runs: 
     assert "the second breaks the promise at" in found.not_known["s"]
 
 
+@pytest.mark.parametrize("runs", [1, 3])
+def test_searches_of_little_effort_order_nothing_over_several_runs_either(
+    tmp_path: Path, runs: int
+) -> None:
+    """By how much such intervals miss goes with the system, so that runs agree in it."""
+    first, later = (
+        [search(tmp_path / f"{side}{i}", fixed(4, took), 10 * i, 0.05) for i in range(runs)]
+        for side, took in (("a", 0.002), ("b", 0.004))
+    )
+    for one, other in ((first, later), (later, first)):
+        status, found = gate(one, other)
+        assert found.comparisons[0].verdict == "not resolved"
+        assert (status, found.lost, [*found.not_known]) == (3, {}, ["s"])
+        assert found.regressed is None
+
+
 def test_a_limit_that_was_not_found_is_no_pass(tmp_path: Path) -> None:
     first = search(tmp_path / "a", fixed(4, 0.002), 31)
     after = search(tmp_path / "b", drawn(fixed(4, 0.005), 0.2), 41)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from searchbench.analysis.agreement import answers
+from searchbench.analysis.capacity.verdict import rough
 from searchbench.analysis.compare import sweeps
 from searchbench.analysis.compare.fate import COUNTS, SPOILT, Fate, Of, by_server, names, why
 from searchbench.analysis.compare.run import Run
@@ -84,9 +85,11 @@ def _of_search(
         return Fate(SPOILT, Counter(map(why, own)).most_common(1)[0][0])
     closed = one.holds is not None and one.fails is not None
     reaches = held is None or (one.holds or 0.0) >= (1 - threshold) * held
+    # A rough interval misses too often, mostly by being too high, to tell of a loss.
+    known = not rough(one) and (closed or bool(side and reaches))
     up_to, which = one.broken_up_to, ("first", "second")[side]
     low = "" if up_to is None else f"the {which} breaks the promise at {per_s(up_to)} and below"
-    return Fate(COUNTS, stands=closed, known=closed or bool(side and reaches), low=low)
+    return Fate(COUNTS, stands=closed, known=known, low=low)
 
 
 def _counts(step: Step) -> bool:

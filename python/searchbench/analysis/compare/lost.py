@@ -15,7 +15,7 @@ from searchbench.analysis.compare import otherwise
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine, TrialResult
 from searchbench.analysis.stats.distributions import more_often
-from searchbench.analysis.stats.intervals import ALPHA, holm
+from searchbench.analysis.stats.intervals import ALPHA, LEVEL, holm
 from searchbench.analysis.trial.by_system import by_system
 from searchbench.analysis.words import of_job, plural
 
@@ -158,13 +158,16 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
 
 def _seems_lost(line: RecordLine, threshold: float) -> bool:
     """Whether it lost more than the threshold, surely but for what else could make that; or as far
-    as is known, where nothing tells how sure that is (intervals of a search say it themselves).
+    as is known, where nothing tells how sure that is: without an interval, and by searches of
+    little effort. (Other searches without one say it themselves.)
     """
     ratio, span = line.ratio, line.ratio.interval if line.ratio else None
     if line.verdict != "not resolved" or ratio is None or ratio.value >= 1 - threshold:
         return False
     if span is None:
         return not line.metric.startswith("capacity")
+    if span.level < LEVEL:
+        return True
     if line.p_value is None or line.p_value >= ALPHA:
         return False
     noise = line.run_sd is None and abs(math.log(ratio.value)) <= math.log(line.floor)
