@@ -33,7 +33,7 @@ class Trace:
 
     Invariant: all arrays have the same length. ``window``: start and end in ns. ``client``: which
     client of a closed loop asked; None: not on record. ``classes``: of its queries; None: they have
-    none.
+    none. ``replay``: of a log, whose rate is not the same all the time.
     """
 
     query: NDArray[np.uint32]
@@ -45,6 +45,7 @@ class Trace:
     window: tuple[int, int]
     client: NDArray[np.uint16] | None = None
     classes: Classes | None = None
+    replay: bool = False
 
     @property
     def window_s(self) -> float:
@@ -129,6 +130,7 @@ def whole_trace(record: Record, trial: Trial) -> Trace:
         window=(window.start, window.end) if window is not None else (0, last + 1),
         client=_clients(record, trial),
         classes=classes.of_trial(record, trial),
+        replay=trial.load.kind == "replay",
         **instants,
     )
 
