@@ -11,7 +11,8 @@ from searchbench.analysis.compare.fate import COUNTS, SPOILT, Fate, Of, by_serve
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import Capacity, RecordLine, Step
 from searchbench.analysis.sweep import points as at
-from searchbench.analysis.words import plural
+from searchbench.analysis.trial import driven
+from searchbench.analysis.words import per_s, plural
 
 
 def limits(before: Sequence[Run], after: Sequence[Run], threshold: float) -> Iterator[Of]:
@@ -84,7 +85,20 @@ def _of_search(
         return Fate(SPOILT, Counter(map(why, own)).most_common(1)[0][0])
     closed = one.holds is not None and one.fails is not None
     reaches = held is None or (one.holds or 0.0) >= (1 - threshold) * held
-    return Fate(COUNTS, stands=closed, known=closed or bool(side and reaches))
+    ended = _ended(run, name)
+    known = (closed or bool(side and reaches)) and not ended
+    return Fate(COUNTS, ended, stands=closed, known=known)
+
+
+def _ended(run: Run, name: str) -> str:
+    """Why its search ended early, as a trial of it failed at a rate that need not be sustained."""
+    names = driven.subjects(run.record)
+    bad = (t for t in run.record.trials if names.get(t.treatment) == name and t.status != "ok")
+    return next(
+        (f"its trial at {per_s(t.load.rate_per_s or 0.0)} failed ({t.reason.rstrip('.')})"
+         for t in bad),
+        "",
+    )  # fmt: skip
 
 
 def _counts(step: Step) -> bool:
@@ -104,6 +118,9 @@ def unknown(one: Of, lines: Sequence[RecordLine]) -> str:
     more = 2 * n >= len(own) or n * len(first) > before * len(own)
     if not n or not more or any(_resolved(line) for line in lines):
         return ""
+    ended = [fate.why for fate in own if fate.why]
+    if 2 * len(ended) >= n:
+        return f"{ended[0]}, in {len(ended)} of {len(own)} searches of the second"
     if n < len(own):
         return (
             f"in {n} of {len(own)} runs of the second no limit was found, nor a rate that the "
