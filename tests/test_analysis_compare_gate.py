@@ -133,6 +133,23 @@ def test_searches_of_little_effort_order_nothing_over_several_runs_either(
         assert found.regressed is None
 
 
+def test_a_server_that_dies_above_what_is_sustained_is_no_pass(tmp_path: Path) -> None:
+    """The first survives all that its search drives, the second is gone after one kept rate."""
+
+    def one(name: str, seed: int, **how: Any) -> Record:
+        lab = Lab(tmp_path / name, {"s": fixed(4, 0.002)}, ("p99 < 100ms",), seed=seed, effort=0.3,
+                  look_per_s=2100.0, **how)  # fmt: skip
+        return lab.run()
+
+    first, later = one("a", 1), one("b", 11, fails={"s": 3})
+    died = [t.load.rate_per_s or 0.0 for t in later.trials if t.status != "ok"]
+    assert died[0] > 2500
+    status, found = gate([first], [later])
+    assert (status, found.lost) == (3, {})
+    assert "failed (the server is gone), in 1 of 1 searches" in found.not_known["s"]
+    assert gate([first], [one("c", 12)])[0] == 0
+
+
 def test_a_limit_that_was_not_found_is_no_pass(tmp_path: Path) -> None:
     first = search(tmp_path / "a", fixed(4, 0.002), 31)
     after = search(tmp_path / "b", drawn(fixed(4, 0.005), 0.2), 41)

@@ -118,8 +118,9 @@ def _draft(
         if counted is not None and line.over != "counted":
             line = replace(line, over="counted", reason=counted.reason)
         line, p = over(line, p, *same)
-        if one.low and line.verdict != "not comparable":
-            why = f"{one.low}, so which is more depends on the rate"
+        low = one.unordered(line.ratio)
+        if low and line.verdict != "not comparable":
+            why = f"{low}, so which is more depends on the rate"
             reason = "; ".join(filter(None, (line.reason, why)))
             line, p = replace(line, verdict="not resolved", reason=reason), None
         one.drafts.append((line, p))

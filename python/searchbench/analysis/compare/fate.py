@@ -8,7 +8,7 @@ from typing import Any
 
 from searchbench.analysis.compare import lost, sweeps
 from searchbench.analysis.compare.run import Run
-from searchbench.analysis.judgement import Step
+from searchbench.analysis.judgement import Estimate, Step
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.trial import driven
 from searchbench.analysis.trial.by_system import BY_SYSTEM
@@ -53,16 +53,15 @@ class Of:
     capacity: bool = False
     drafts: list[sweeps.Draft] = field(default_factory=list)
 
-    @property
-    def low(self) -> str:
-        """Why no search of one side is ordered with one of the other: which sustains more depends
-        on the rate; empty: as they break the promise at low rates on both sides, or on none.
+    def unordered(self, ratio: Estimate | None) -> str:
+        """Why a search of one side is not ordered with one of the other, which sustains ``ratio``
+        times as much: which sustains more depends on the rate, as the better side alone breaks the
+        promise at low rates, in half of its searches or more; empty: it does not.
         """
-        first, second = (
-            next((fate.low for fate in side if fate is not None and fate.low), "")
-            for side in self.fates
-        )
-        return "" if bool(first) == bool(second) else first or second
+        first, second = (_most_low(side) for side in self.fates)
+        if ratio is None or bool(first) == bool(second) or (ratio.value > 1) != bool(second):
+            return ""
+        return first or second
 
     @property
     def stand(self) -> tuple[int, int]:
@@ -85,6 +84,13 @@ class Of:
             else:
                 found.failed.append(fate.why)
         return found
+
+
+def _most_low(fates: Sequence[Fate | None]) -> str:
+    """At which low rates most searches of a side break the promise; empty: at none."""
+    counted = [fate.low for fate in fates if fate is not None and fate.what == COUNTS]
+    low = [one for one in counted if one]
+    return low[0] if low and 2 * len(low) >= len(counted) else ""
 
 
 def _first(fates: Sequence[Fate | None]) -> int:

@@ -12,6 +12,7 @@ from searchbench.analysis.compare.fate import COUNTS, SPOILT, Fate, Of, by_serve
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import Capacity, RecordLine, Step
 from searchbench.analysis.sweep import points as at
+from searchbench.analysis.trial import driven
 from searchbench.analysis.words import per_s, plural
 
 
@@ -89,7 +90,18 @@ def _of_search(
     known = not rough(one) and (closed or bool(side and reaches))
     up_to, which = one.broken_up_to, ("first", "second")[side]
     low = "" if up_to is None else f"the {which} breaks the promise at {per_s(up_to)} and below"
-    return Fate(COUNTS, stands=closed, known=known, low=low)
+    return Fate(COUNTS, _ended(run, name), stands=closed, known=known, low=low)
+
+
+def _ended(run: Run, name: str) -> str:
+    """Why its search ended early, as a trial of it failed at a rate that need not be sustained."""
+    names = driven.subjects(run.record)
+    bad = (t for t in run.record.trials if names.get(t.treatment) == name and t.status != "ok")
+    return next(
+        (f"its trial at {per_s(t.load.rate_per_s or 0.0)} failed ({t.reason.rstrip('.')})"
+         for t in bad),
+        "",
+    )  # fmt: skip
 
 
 def _counts(step: Step) -> bool:
@@ -105,11 +117,16 @@ def unknown(one: Of, lines: Sequence[RecordLine]) -> str:
     barrier = next((line.reason for line in lines if line.verdict == "not comparable"), "")
     if barrier and first:
         return barrier
-    if one.low and any(fate.low for fate in own):
-        return f"{one.low}, and the first does not"
+    low = [fate.low for fate in own if fate.low]
+    if len(low) * len(first) > sum(bool(fate.low) for fate in first) * len(own):
+        return f"{low[0]}, in {len(low)} of {len(own)} searches, and the first does not so often"
+    told = any(_lost(line) for line in lines)
+    ended = [fate.why for fate in own if fate.why]
+    if not told and len(ended) * len(first) > sum(bool(fate.why) for fate in first) * len(own):
+        return f"{ended[0]}, in {len(ended)} of {len(own)} searches of the second"
     n, before = (sum(not fate.known for fate in side) for side in (own, first))
     more = 2 * n >= len(own) or n * len(first) > before * len(own)
-    if not n or not more or any(_lost(line) for line in lines):
+    if not n or not more or told:
         return ""
     if n < len(own):
         return (
