@@ -241,6 +241,16 @@ def one_of(folder: Path, how: Mapping[str, Any]) -> list[Record]:
     return [good[0], sweep(folder / "o2", 62, GOOD, **how), good[1]]
 
 
+def test_a_load_that_no_run_of_the_second_answers_is_no_pass(
+    tmp_path: Path, swept: list[Record]
+) -> None:
+    """Half of the first's runs answer there, which is too few for a loss."""
+    first = [swept[0], sweep(tmp_path / "a", 80, GOOD, fails_at="drive")]
+    status, found = gate(first, [sweep(tmp_path / "b", 90, GOOD, fails_at="drive")])
+    assert (status, found.lost, [*found.not_known]) == (3, {}, ["4"])
+    assert "in 1 of 1 runs of the second, and in 1 of 2 of the first" in found.not_known["4"]
+
+
 def test_a_run_that_died_at_every_load_counts(tmp_path: Path, swept: list[Record]) -> None:
     good = sweep(tmp_path / "b0", 48, GOOD)
     study = Study(blocks=3, seed=49, control=None, judging={"measure": "sweep"})

@@ -136,6 +136,8 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
             for side, which in ((b, "second"), (a, "first")):
                 if not side.valid and side.spoilt and not side.lacking:
                     not_known.setdefault(label, _spoilt(side, which))
+        if a.valid and not b.valid and b.lacking and case.there:
+            not_known.setdefault(label, _of_no_run(a, b))
         partly += [*_partly(case, a, "first"), *_partly(case, b, "second")]
         partly += [*_broken(label, a, b), *case.notes]
         if case.unknown:
@@ -280,6 +282,14 @@ def _why(trials: Sequence[TrialResult]) -> str:
 def _of_runs(b: Seen) -> str:
     why = b.why()
     return why if b.lacking == b.runs == 1 else f"{why}, in {b.lacking} of {b.runs} runs"
+
+
+def _of_no_run(a: Seen, b: Seen) -> str:
+    """That no run of the second has what some of the first have, who are too few for a loss."""
+    return (
+        f"{b.why()}, in {b.lacking} of {b.runs} runs of the second, and in {a.lacking} of {a.runs} "
+        "of the first; run both more often to know whether that is chance"
+    )
 
 
 def _spoilt(side: Seen, which: str) -> str:
