@@ -98,23 +98,39 @@ def test_a_gain_of_some_searches_is_no_pass_where_half_found_no_limit(tmp_path: 
     assert found.regressed is None
 
 
+def low(folder: Path, name: str, serve: Serve, seed: int, runs: int) -> list[Record]:
+    """Searches that begin below 1,000 a second."""
+    return [
+        Lab(folder / f"{name}{i}", {"s": serve}, ("p99 < 10ms",), seed=seed + i, effort=0.3,
+            look_per_s=950.0).run()
+        for i in range(runs)
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("runs", [1, 2])
 def test_a_promise_that_is_broken_at_low_rates_is_no_pass(tmp_path: Path, runs: int) -> None:
     """The second sustains more at most, and breaks the promise below 1,000 a second."""
-
-    def some(name: str, serve: Serve, seed: int) -> list[Record]:
-        return [
-            Lab(tmp_path / f"{name}{i}", {"s": serve}, ("p99 < 10ms",), seed=seed + i, effort=0.3,
-                look_per_s=950.0).run()
-            for i in range(runs)
-        ]  # fmt: skip
-
-    first = some("a", fixed(16, 0.002), 1)
-    later = some("b", sleepy(fixed(16, 0.002 / 1.2), 0.03, 1000, 0.012), 11)
+    first = low(tmp_path, "a", fixed(16, 0.002), 1, runs)
+    sleeps = sleepy(fixed(16, 0.002 / 1.2), 0.03, 1000, 0.012)
+    later = low(tmp_path, "b", sleeps, 11, runs)
     assert all(judge(record).capacity[0].broken_up_to is not None for record in later)
     status, found = gate(first, later)
     assert (status, found.comparisons[0].verdict) == (3, "not resolved")
     assert "the second breaks the promise at" in found.not_known["s"]
+    # The other way round it sustains less at most, and keeps the promise where the first did not.
+    status, found = gate(later, first)
+    assert (status, found.comparisons[0].verdict) == (3, "not resolved")
+    assert "at most it sustains less, but the first breaks" in found.not_known["s"]
+
+
+def test_a_lower_limit_stays_a_loss_where_low_rates_are_lost_too(tmp_path: Path) -> None:
+    first = low(tmp_path, "a", fixed(16, 0.002), 1, 2)
+    later = low(tmp_path, "b", sleepy(fixed(16, 0.004), 0.03, 1000, 0.012), 11, 2)
+    assert any(judge(record).capacity[0].broken_up_to is not None for record in later)
+    status, found = gate(first, later)
+    assert status == 1
+    assert found.comparisons[0].verdict in ("slower", "differs")
+    assert found.not_known == {}
 
 
 @pytest.mark.parametrize("runs", [1, 3])
@@ -148,6 +164,8 @@ def test_a_server_that_dies_above_what_is_sustained_is_no_pass(tmp_path: Path) -
     assert (status, found.lost) == (3, {})
     assert "failed (the server is gone), in 1 of 1 searches" in found.not_known["s"]
     assert gate([first], [one("c", 12)])[0] == 0
+    # Where the first dies there as well, nothing is worse.
+    assert gate([one("d", 13, fails={"s": 3})], [later])[0] == 0
 
 
 def test_a_limit_that_was_not_found_is_no_pass(tmp_path: Path) -> None:

@@ -109,24 +109,30 @@ def _counts(step: Step) -> bool:
 
 
 def unknown(one: Of, lines: Sequence[RecordLine]) -> str:
-    """Why the limits of the second may hide a loss: in half of its runs or more, or in more of them
-    than of the first's, none was found that tells; empty: they may not.
+    """Why the limits of the second may hide a loss; empty: they may not. In half of its runs or
+    more, or in more of them than of the first's, none was found that tells; or it breaks the
+    promise at low rates, or failed above what is to be sustained, more often than the first.
     """
     first, own = ([fate for fate in fates if fate is not None and fate.what == COUNTS]
                   for fates in one.fates)  # fmt: skip
     barrier = next((line.reason for line in lines if line.verdict == "not comparable"), "")
     if barrier and first:
         return barrier
+    if any(_lost(line) for line in lines):
+        return ""
     low = [fate.low for fate in own if fate.low]
     if len(low) * len(first) > sum(bool(fate.low) for fate in first) * len(own):
         return f"{low[0]}, in {len(low)} of {len(own)} searches, and the first does not so often"
-    told = any(_lost(line) for line in lines)
+    for line in lines:
+        span = line.ratio.interval if line.ratio else None
+        if span is not None and span.high < 1 and (why := one.unordered(line.ratio)):
+            return f"at most it sustains less, but {why}"
     ended = [fate.why for fate in own if fate.why]
-    if not told and len(ended) * len(first) > sum(bool(fate.why) for fate in first) * len(own):
+    if len(ended) * len(first) > sum(bool(fate.why) for fate in first) * len(own):
         return f"{ended[0]}, in {len(ended)} of {len(own)} searches of the second"
     n, before = (sum(not fate.known for fate in side) for side in (own, first))
     more = 2 * n >= len(own) or n * len(first) > before * len(own)
-    if not n or not more or told:
+    if not n or not more:
         return ""
     if n < len(own):
         return (

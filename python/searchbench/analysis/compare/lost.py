@@ -139,7 +139,7 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
         if a.valid and not b.valid and b.lacking and case.there:
             not_known.setdefault(label, _of_no_run(a, b))
         partly += [*_partly(case, a, "first"), *_partly(case, b, "second")]
-        partly += [*_broken(label, a, b), *case.notes]
+        partly += [*_broken(case, a, b), *case.notes]
         if case.unknown:
             not_known.setdefault(label, case.unknown)
         if case.compared and a.valid and own and not any(line.ratio for line in own):
@@ -265,11 +265,14 @@ def _how_often(a: Seen, b: Seen) -> str:
     )
 
 
-def _broken(label: str, a: Seen, b: Seen) -> Iterator[str]:
-    """That the system failed in more trials of the second, of which others are valid."""
+def _broken(case: Case, a: Seen, b: Seen) -> Iterator[str]:
+    """That the system failed in more trials of the second, of which others are valid. (At a load of
+    a sweep the figures are of all drives to the end, also of those that fell behind.)
+    """
     if not b.valid or len(b.broken) * a.trials <= len(a.broken) * b.trials:
         return
-    yield f"{label}: {_how_often(a, b)}; the figures are of the others."
+    rest = "" if case.lacks == NOT_WELL else "; the figures are of the others"
+    yield f"{case.label}: {_how_often(a, b)}{rest}."
 
 
 def _why(trials: Sequence[TrialResult]) -> str:
