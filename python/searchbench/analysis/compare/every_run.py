@@ -121,8 +121,7 @@ def _draft(
         low = one.unordered(line.ratio)
         if low and line.verdict != "not comparable":
             why = f"{low}, so which is more depends on the rate"
-            said = (line.reason,) if "depends on the rate" in line.reason else (line.reason, why)
-            reason = "; ".join(filter(None, said))
+            reason = "; ".join(filter(None, (line.reason, why)))
             line, p = replace(line, verdict="not resolved", reason=reason), None
         one.drafts.append((line, p))
 
