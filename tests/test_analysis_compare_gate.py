@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queues import Serve, drawn, fixed
+from queues import Serve, drawn, failing, fixed
 from records import Array, Study, good_answer, lognormal, warming
 from searchbench.analysis.compare.records import compare_records
+from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import RecordComparison
 from searchbench.cli.compare import compare
 from searchbench.record import Record, open_record
 from searches import Lab
+from test_analysis_capacity_low import sleepy
 
 
 def gate(first: Sequence[Record], later: Sequence[Record]) -> tuple[int, RecordComparison]:
@@ -84,6 +86,88 @@ def test_a_search_that_found_no_limit_among_others_that_did_is_said(tmp_path: Pa
     assert "1 of 3 searches of the first found no limit between two rates" in found.decision
 
 
+def test_a_gain_of_some_searches_is_no_pass_where_half_found_no_limit(tmp_path: Path) -> None:
+    """Two of four starts fail 3 % of all requests, and the others sustain more than before."""
+    first = [search(tmp_path / f"a{i}", fixed(4, 0.002), i) for i in (2, 4)]
+    good = [search(tmp_path / f"b{i}", fixed(4, 0.0012), 10 + i) for i in (2, 4)]
+    none = [search(tmp_path / f"c{i}", failing(fixed(4, 0.0012), 0.03), 16 + i) for i in (1, 2)]
+    status, found = gate(first, [*good, *none])
+    assert (found.comparisons[0].verdict, found.comparisons[0].runs) == ("faster", (2, 2))
+    assert (status, [*found.not_known]) == (3, ["s"])
+    assert "in 2 of 4 runs of the second no limit was found" in found.not_known["s"]
+    assert found.regressed is None
+
+
+def low(folder: Path, name: str, serve: Serve, seed: int, runs: int) -> list[Record]:
+    """Searches that begin below 1,000 a second."""
+    return [
+        Lab(folder / f"{name}{i}", {"s": serve}, ("p99 < 10ms",), seed=seed + i, effort=0.3,
+            look_per_s=950.0).run()
+        for i in range(runs)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_promise_that_is_broken_at_low_rates_is_no_pass(tmp_path: Path, runs: int) -> None:
+    """The second sustains more at most, and breaks the promise below 1,000 a second."""
+    first = low(tmp_path, "a", fixed(16, 0.002), 1, runs)
+    sleeps = sleepy(fixed(16, 0.002 / 1.2), 0.03, 1000, 0.012)
+    later = low(tmp_path, "b", sleeps, 11, runs)
+    assert all(judge(record).capacity[0].broken_up_to is not None for record in later)
+    status, found = gate(first, later)
+    assert (status, found.comparisons[0].verdict) == (3, "not resolved")
+    assert "the second breaks the promise at" in found.not_known["s"]
+    # The other way round it sustains less at most, and keeps the promise where the first did not.
+    status, found = gate(later, first)
+    assert (status, found.comparisons[0].verdict) == (3, "not resolved")
+    assert "at most it sustains less, but the first breaks" in found.not_known["s"]
+
+
+def test_a_lower_limit_stays_a_loss_where_low_rates_are_lost_too(tmp_path: Path) -> None:
+    first = low(tmp_path, "a", fixed(16, 0.002), 1, 2)
+    later = low(tmp_path, "b", sleepy(fixed(16, 0.004), 0.03, 1000, 0.012), 11, 2)
+    assert any(judge(record).capacity[0].broken_up_to is not None for record in later)
+    status, found = gate(first, later)
+    assert status == 1
+    assert found.comparisons[0].verdict in ("slower", "differs")
+    assert found.not_known == {}
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_searches_of_little_effort_order_nothing_over_several_runs_either(
+    tmp_path: Path, runs: int
+) -> None:
+    """By how much such intervals miss goes with the system, so that runs agree in it."""
+    first, later = (
+        [search(tmp_path / f"{side}{i}", fixed(4, took), 10 * i, 0.05) for i in range(runs)]
+        for side, took in (("a", 0.002), ("b", 0.004))
+    )
+    for one, other in ((first, later), (later, first)):
+        status, found = gate(one, other)
+        assert found.comparisons[0].verdict == "not resolved"
+        assert (status, found.lost, [*found.not_known]) == (3, {}, ["s"])
+        assert found.regressed is None
+
+
+def test_a_server_that_dies_above_what_is_sustained_is_no_pass(tmp_path: Path) -> None:
+    """The first survives all that its search drives, the second is gone after one kept rate."""
+
+    def one(name: str, seed: int, **how: Any) -> Record:
+        lab = Lab(tmp_path / name, {"s": fixed(4, 0.002)}, ("p99 < 100ms",), seed=seed, effort=0.3,
+                  look_per_s=2100.0, **how)  # fmt: skip
+        return lab.run()
+
+    first, later = one("a", 1), one("b", 11, fails={"s": 3})
+    died = [t.load.rate_per_s or 0.0 for t in later.trials if t.status != "ok"]
+    assert died[0] > 2500
+    status, found = gate([first], [later])
+    assert (status, found.lost) == (3, {})
+    assert "failed (the server is gone), in 1 of 1 searches" in found.not_known["s"]
+    assert gate([first], [one("c", 12)])[0] == 0
+    # Where the first dies there as well, nothing is worse.
+    assert gate([one("d", 13, fails={"s": 3})], [later])[0] == 0
+
+
 def test_a_limit_that_was_not_found_is_no_pass(tmp_path: Path) -> None:
     first = search(tmp_path / "a", fixed(4, 0.002), 31)
     after = search(tmp_path / "b", drawn(fixed(4, 0.005), 0.2), 41)
@@ -141,10 +225,48 @@ def test_a_load_that_fails_in_most_runs_is_lost_in_any_order(
     assert (status, found.lost) == (0, {})
 
 
+@pytest.mark.parametrize(("workers", "status"), [(1, 3), (4, 0)], ids=["behind", "keeps up"])
+def test_a_rate_that_is_no_longer_kept_up_with_is_no_pass(
+    tmp_path: Path, workers: int, status: int
+) -> None:
+    """One worker sustains 2 % less than the rate: its queue grows without end."""
+
+    def rates(name: str, seed: int, serve: Serve) -> Record:
+        def server(due: Array, query: Array, rng: np.random.Generator) -> Array:
+            return serve(due, rng)[0] - due
+
+        study = Study(blocks=3, seed=seed, control=None, trial_noise=0.003, block_noise=0.003,
+                      judging={"measure": "sweep"})  # fmt: skip
+        for rate in (500, 1000):
+            study.add(f"x{rate}", system="x", server=server, rate_per_s=float(rate), seconds=21.0,
+                      arrivals="constant", levels={"load.rate_per_s": rate})  # fmt: skip
+        return open_record(study.write(tmp_path / name))
+
+    first = [rates(f"a{i}", 1 + i, fixed(4, 0.002)) for i in range(2)]
+    slow = fixed(1, 1 / 980) if workers == 1 else fixed(4, 0.00201)
+    later = [rates(f"b{i}", 11 + i, slow) for i in range(2)]
+    one, found = gate(first[:1], later[:1])
+    assert (one, found.lost, [*found.not_known]) == (status, {}, ["1000"] if status else [])
+    both, found = gate(first, later)
+    assert both == (1 if status else 0)
+    if status:
+        assert "it fell behind the rate" in found.lost["1000"]
+
+
 def one_of(folder: Path, how: Mapping[str, Any]) -> list[Record]:
     """Three runs, one of which fails at 4 clients."""
     good = [sweep(folder / f"o{i}", 60 + i, GOOD) for i in range(2)]
     return [good[0], sweep(folder / "o2", 62, GOOD, **how), good[1]]
+
+
+def test_a_load_that_no_run_of_the_second_answers_is_no_pass(
+    tmp_path: Path, swept: list[Record]
+) -> None:
+    """Half of the first's runs answer there, which is too few for a loss."""
+    first = [swept[0], sweep(tmp_path / "a", 80, GOOD, fails_at="drive")]
+    status, found = gate(first, [sweep(tmp_path / "b", 90, GOOD, fails_at="drive")])
+    assert (status, found.lost, [*found.not_known]) == (3, {}, ["4"])
+    assert "in 1 of 1 runs of the second, and in 1 of 2 of the first" in found.not_known["4"]
 
 
 def test_a_run_that_died_at_every_load_counts(tmp_path: Path, swept: list[Record]) -> None:

@@ -240,6 +240,23 @@ def test_the_order_of_the_runs_decides_nothing(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize(("median_s", "status"), [(0.04, 3), (0.004, 0), (0.0004, 0)])
+def test_a_loss_of_which_no_interval_is_known_is_no_pass(
+    tmp_path: Path, median_s: float, status: int
+) -> None:
+    first = written(tmp_path / "a", 10, blocks=1)
+    after = written(tmp_path / "b", 20, blocks=1, server=by_query(median_s, {}))
+    found = compare_records(first, after)
+    assert line(found, "throughput").ratio.interval is None
+    assert [*found.not_known] == (["x"] if status else [])
+    assert status == compare(first.path, after.path, as_json=True)
+    if status:
+        assert "it seems 90" in found.not_known["x"]
+        assert "No resolved loss" not in found.headline
+    else:
+        assert "how large a one may be is not known" in found.decision
+
+
 @pytest.mark.parametrize("place", [0, 3])
 def test_a_treatment_that_fails_in_most_runs_is_lost(tmp_path: Path, place: int) -> None:
     first = [written(tmp_path / f"a{i}", 10 + i, blocks=2, second={}) for i in range(2)]

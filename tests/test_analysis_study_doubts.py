@@ -76,6 +76,33 @@ def test_answers_that_stay_the_same_are_compared_as_before(tmp_path: Path) -> No
     assert not [f for f in found.findings if f.kind == "answers changed"]
 
 
+class Dying(Study):
+    """The server of ``b`` ends in the ``bad`` blocks, counted from 0."""
+
+    bad: tuple[int, ...] = ()
+
+    def _write_trial(self, writer: Any, planned: Any, position: Any, t: Any, *rest: Any) -> Any:
+        if t.id == "b" and planned.block in self.bad:
+            t = replace(t, dies_at_s=3.0)
+        return super()._write_trial(writer, planned, position, t, *rest)
+
+
+@pytest.mark.parametrize(("bad", "best"), [((1, 2, 3, 4), None), ((1,), "b")])
+@pytest.mark.parametrize("more", [(), ("c",)])
+def test_who_dies_in_most_of_its_trials_is_not_the_best(
+    tmp_path: Path, bad: tuple[int, ...], best: str | None, more: tuple[str, ...]
+) -> None:
+    study = Dying(blocks=6, seed=3, trial_noise=0.003, control="a")
+    study.bad = bad
+    for name, median_s in (("a", 0.0072), ("b", 0.004), *((name, 0.012) for name in more)):
+        study.add(name, system=name, server=lognormal(median_s, 0.1))
+    found = judge(study.write(tmp_path / "r"))
+    (c,) = (c for c in found.comparisons if (c.a, c.b, c.metric) == ("a", "b", "throughput"))
+    assert c.verdict == "faster"
+    assert found.verdict.best == best
+    assert ("failed by itself in 4 of its 6 trials" in found.verdict.decision) is (best is None)
+
+
 DEAR = (0, 10, 20, 30)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,11 @@ import pytest
 import records
 from records import Array, Server, Study, constant, good_answer
 from searchbench.analysis.compare import waiting
-from searchbench.analysis.compare.otherwise import SHARED, behind, by_the_queue
+from searchbench.analysis.compare.otherwise import SHARED, behind, by_the_queue, late, of_work
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Judgement, RecordComparison
-from searchbench.analysis.trial.measured import Measured
+from searchbench.analysis.trial.measured import NEVER, Measured, Trace, measured_of
 from searchbench.record import Record, open_record
 from searchbench.record.trial import Load
 
@@ -118,6 +119,41 @@ def test_the_same_of_two_records(
     assert found.regressed is (None if cheaper else False)
 
 
+def spared(path: Path, *subjects: tuple[str, bool], measure: str = "sweep") -> Record:
+    """One worker, equal systems. ``subjects``: name, and whether it cannot be asked ``DEAR``."""
+    study = Study(blocks=3, seed=3, control=None, trial_noise=0.003, block_noise=0.005,
+                  judging={"measure": measure})  # fmt: skip
+    for name, barred in subjects:
+        why = tuple((query, "fuzzy") for query in DEAR) if barred else ()
+        study.add(name, system=name, subject=name, server=constant(0.004), clients=8,
+                  levels={"system": name, "load.clients": 8}, seconds=11.0, unsupported=why,
+                  parameters={"s": 0.004, "dear": 10.0})  # fmt: skip
+    return open_record(study.write(path))
+
+
+@pytest.mark.parametrize("measure", ["trials", "sweep"])
+def test_who_cannot_be_asked_what_others_wait_for_is_not_the_best(
+    tmp_path: Path, one_worker: None, measure: str
+) -> None:
+    found = judge(spared(tmp_path / "r", ("a", False), ("b", True), measure=measure))
+    (c,) = (c for c in found.comparisons if c.metric == "throughput")
+    assert c.ratio is not None
+    assert c.ratio.value > 1.5
+    assert set(verdicts(found).values()) == {"not resolved"}
+    assert found.verdict.best is None
+    assert c.queries_left_out == len(DEAR)
+
+
+def test_a_sweep_that_cannot_ask_what_the_first_did_lost_answers(
+    tmp_path: Path, one_worker: None
+) -> None:
+    a, b = (spared(tmp_path / str(barred), ("x", barred)) for barred in (False, True))
+    found = compare_records(a, b)
+    assert "4 of 40 queries that the first answers are not supported" in found.lost["x"]
+    assert verdicts(found)["throughput"] == "not resolved"
+    assert found.beyond_threshold
+
+
 # A lone client
 
 
@@ -194,6 +230,44 @@ def test_what_others_could_make_at_a_rate_covers_what_they_make(
     honest, cheat = (queue(rho, cost, of, workers, 1, given_up=up) for up in (False, True))
     for metric in ("response_p50", "response_p90", "response_p99", "response_mean"):
         assert by_the_queue(cheat, honest, RATE, ONE, metric) > made(honest, cheat, metric) > 1
+
+
+def failing(m: Measured) -> Measured:
+    """The same, of which all that ask query 0 fail in the end."""
+    assert m.due_ns is not None
+    due = m.due_ns
+    bad, good = (
+        Measured(m.query[at], m.service_ns[at], m.response_ns[at], m.part[at], 60.0, due_ns=due[at])
+        for at in (m.query == 0, m.query != 0)
+    )
+    return replace(good, failed=bad)
+
+
+def test_what_fails_in_the_end_is_waited_for_as_well() -> None:
+    honest, cheat = (queue(0.7, 18, 200, 1, 1, given_up=up) for up in (False, True))
+    for metric in ("response_p50", "response_p99", "response_mean"):
+        bound = by_the_queue(cheat, honest, RATE, ONE, metric)
+        assert by_the_queue(cheat, failing(honest), RATE, ONE, metric) == pytest.approx(bound)
+    assert of_work(failing(honest), ONE) == pytest.approx(of_work(honest, ONE))
+    assert late(failing(honest), ONE, 1e12) == pytest.approx(1 / 200, rel=0.1)
+
+
+def test_times_of_what_failed_last_until_it_was_given_up() -> None:
+    ms = 1_000_000
+    column = lambda *x: np.array(x, np.int64) * ms  # noqa: E731
+    trace = Trace(
+        query=np.array([1, 2, 2, 2, 2], np.uint32), outcome=np.array([0, 3, 3, 3, 0], np.uint8),
+        due=column(0, 10, 20, 30, 40), free=column(0, 10, 20, 30, 40),
+        sent=np.array([0, 10 * ms, 20 * ms, NEVER, 40 * ms]),
+        done=np.array([5 * ms, 14 * ms, NEVER, NEVER, 45 * ms]), window=(0, 100 * ms),
+    )  # fmt: skip
+    found = measured_of(trace, 0.05)
+    assert found.response_ns.tolist() == [5 * ms, 5 * ms]
+    assert found.failed is not None
+    assert found.failed.response_ns.tolist() == [4 * ms, 50 * ms, 0]
+    worst = measured_of(trace).failed
+    assert worst is not None
+    assert worst.response_ns.tolist() == [4 * ms, 80 * ms, 0]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from searchbench.analysis.overload import results, until
+from searchbench.analysis.trial import overload
 from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.analysis.trial.recovery import (
     STEPS,
@@ -17,6 +22,7 @@ from searchbench.analysis.trial.recovery import (
     over_trials,
 )
 from searchbench.workload.load_table import parse_promise
+from searchbench.workload.shape import shape_of
 
 RATE, S = 400, 10**9
 LOST = 6
@@ -90,6 +96,26 @@ def test_what_is_disturbed_once_more_is_normal_and_later_not() -> None:
     found = again(trace, known(trace, 10), 12 * S, 30 * S)
     assert found.after_s < 0.1
     assert 3 / 18 < found.later < 6 / 18
+
+
+def test_an_overload_after_which_answers_are_normal_now_and_then_says_so() -> None:
+    """After it 2 s are as before, 2 s not, and so on: the first of them begin at once."""
+    shape = shape_of([[10, RATE], [5, 2 * RATE], [30, RATE]])
+    due = np.concatenate([np.arange(0, 10, 1 / RATE), np.arange(10, 15, 1 / RATE / 2),
+                          np.arange(15, 45, 1 / RATE)])  # fmt: skip
+    bad = (due >= 10) & (due < 15) | (due >= 15) & ((due - 15) % 4 >= 2)
+    at = np.round(due * S).astype(np.int64)
+    done = at + np.where(bad, S, 2_000_000)
+    zeros = np.zeros(due.size, np.uint32)
+    trace = Trace(zeros, zeros.astype(np.uint8), at, at, at, done, (0, 45 * S))
+    seen = overload.of_trial(shape, trace, None, ["p90 < 200ms"])
+    trial: Any = SimpleNamespace(counts=True, shaped=SimpleNamespace(overloads=seen))
+    treatment: Any = SimpleNamespace(treatment="t", label="t", levels={}, trials=(trial,) * 3)
+    (found,) = results([treatment])
+    said = until(found)
+    assert "Answers were normal 0 s" in said
+    (share,) = re.findall(r" In (\d+) % of the time after that they were not\.", said)
+    assert 40 <= int(share) <= 90
 
 
 def test_a_closed_loop_that_is_half_as_fast_is_not_normal() -> None:

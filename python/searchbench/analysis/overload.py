@@ -85,9 +85,13 @@ def until(found: OverloadResult) -> str:
         return f"Answers were not normal again within the {digits(first.looked_s)} s after it{who}."
     span = took.interval
     between = f" (95 % interval {digits(span.low)} to {digits(span.high)})" if span else ""
+    later = found.figures.get("later")
+    more = ""
+    if later is not None and later.value > 0:
+        more = f" In {percent(later.value)} of the time after that they were not."
     return (
         f"Answers were normal {digits(took.value)} s{between} after it (known to within "
-        f"{_seconds(first.resolution_s)})."
+        f"{_seconds(first.resolution_s)}).{more}"
     )
 
 

@@ -101,5 +101,9 @@ def _lightest(one: Capacity, samples: Samples, other: Ints) -> Measured | None:
     used = [t for t in one.trials if t.verdict != LEFT_OUT] or one.trials
     each = [samples.measured(t.trial) for t in used]
     each = [m for m in each if m.query.size]
-    enough = [m for m in each if np.count_nonzero(otherwise.chosen(m.query, other)) >= ENOUGH]
+    enough = [
+        m
+        for m in each
+        if np.count_nonzero(otherwise.chosen(otherwise.worked_on(m, other).query, other)) >= ENOUGH
+    ]
     return min(enough or each, key=lambda m: float(m.service_ns.mean()), default=None)

@@ -255,6 +255,9 @@ def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:
     """What loss may be hidden; empty where none beyond the threshold is."""
     most, by_failed = hidden_loss(lines)
     said = f", but one of {100 * most:.1f} % is not excluded" if most > threshold else ""
+    of_times = (line for line in lines if not line.metric.startswith("capacity"))
+    if any(line.ratio and line.ratio.interval is None for line in of_times):
+        said = said or ", but how large a one may be is not known, as there is no interval"
     return said or (", but what the second failed to answer may hide one" if by_failed else "")
 
 

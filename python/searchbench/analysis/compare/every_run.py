@@ -117,7 +117,13 @@ def _draft(
         counted = next((x for side in same for x in side if x.over == "counted"), None)
         if counted is not None and line.over != "counted":
             line = replace(line, over="counted", reason=counted.reason)
-        one.drafts.append(over(line, p, *same))
+        line, p = over(line, p, *same)
+        low = one.unordered(line.ratio)
+        if low and line.verdict != "not comparable":
+            why = f"{low}, so which is more depends on the rate"
+            reason = "; ".join(filter(None, (line.reason, why)))
+            line, p = replace(line, verdict="not resolved", reason=reason), None
+        one.drafts.append((line, p))
 
 
 def _of(found: sweeps.Matched, key: tuple[Hashable, ...]) -> list[sweeps.Draft]:

@@ -8,9 +8,10 @@ from typing import Any
 
 from searchbench.analysis.compare import lost, sweeps
 from searchbench.analysis.compare.run import Run
-from searchbench.analysis.judgement import Step
+from searchbench.analysis.judgement import Estimate, Step
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.trial import driven
+from searchbench.analysis.trial.by_system import BY_SYSTEM
 
 COUNTS = "counts"
 SPOILT = "spoilt"
@@ -23,7 +24,8 @@ class Fate:
 
     ``trials``: how many the load generator and the machine did not spoil; ``broken``: why of those
     in which the system failed. ``stands``: whether there is something to be compared, of a search
-    both ends of a limit; ``known``: of a search, whether it tells of a loss.
+    both ends of a limit; ``known``: of a search, whether it tells of a loss; ``low``: that it broke
+    its promise at low rates, up to which; empty: it did not.
     """
 
     what: str
@@ -32,6 +34,7 @@ class Fate:
     broken: tuple[str, ...] = ()
     stands: bool = True
     known: bool = True
+    low: str = ""
 
 
 @dataclass
@@ -49,6 +52,16 @@ class Of:
     fates: tuple[Sequence[Fate | None], Sequence[Fate | None]]
     capacity: bool = False
     drafts: list[sweeps.Draft] = field(default_factory=list)
+
+    def unordered(self, ratio: Estimate | None) -> str:
+        """Why a search of one side is not ordered with one of the other, which sustains ``ratio``
+        times as much: which sustains more depends on the rate, as the better side alone breaks the
+        promise at low rates, in half of its searches or more; empty: it does not.
+        """
+        first, second = (_most_low(side) for side in self.fates)
+        if ratio is None or bool(first) == bool(second) or (ratio.value > 1) != bool(second):
+            return ""
+        return first or second
 
     @property
     def stand(self) -> tuple[int, int]:
@@ -71,6 +84,13 @@ class Of:
             else:
                 found.failed.append(fate.why)
         return found
+
+
+def _most_low(fates: Sequence[Fate | None]) -> str:
+    """At which low rates most searches of a side break the promise; empty: at none."""
+    counted = [fate.low for fate in fates if fate is not None and fate.what == COUNTS]
+    low = [one for one in counted if one]
+    return low[0] if low and 2 * len(low) >= len(counted) else ""
 
 
 def _first(fates: Sequence[Fate | None]) -> int:
@@ -101,7 +121,7 @@ def names(first: Run, runs: Sequence[Run], subjects: Mapping[str, Any]) -> list[
 def by_server(step: Step) -> bool:
     """Whether it is the server's doing that a step does not count."""
     kinds = {f.kind for f in step.findings if f.severity == "invalid"}
-    return step.status != "void" or at.by_server(step) or bool(kinds & lost.BY_SYSTEM)
+    return step.status != "void" or at.by_server(step) or bool(kinds & BY_SYSTEM)
 
 
 def why(step: Step) -> str:

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from searchbench.analysis.agreement import answers
+from searchbench.analysis.capacity.verdict import rough
 from searchbench.analysis.compare import sweeps
 from searchbench.analysis.compare.fate import COUNTS, SPOILT, Fate, Of, by_server, names, why
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import Capacity, RecordLine, Step
 from searchbench.analysis.sweep import points as at
-from searchbench.analysis.words import plural
+from searchbench.analysis.trial import driven
+from searchbench.analysis.words import per_s, plural
 
 
 def limits(before: Sequence[Run], after: Sequence[Run], threshold: float) -> Iterator[Of]:
@@ -84,7 +86,22 @@ def _of_search(
         return Fate(SPOILT, Counter(map(why, own)).most_common(1)[0][0])
     closed = one.holds is not None and one.fails is not None
     reaches = held is None or (one.holds or 0.0) >= (1 - threshold) * held
-    return Fate(COUNTS, stands=closed, known=closed or bool(side and reaches))
+    # A rough interval misses too often, mostly by being too high, to tell of a loss.
+    known = not rough(one) and (closed or bool(side and reaches))
+    up_to, which = one.broken_up_to, ("first", "second")[side]
+    low = "" if up_to is None else f"the {which} breaks the promise at {per_s(up_to)} and below"
+    return Fate(COUNTS, _ended(run, name), stands=closed, known=known, low=low)
+
+
+def _ended(run: Run, name: str) -> str:
+    """Why its search ended early, as a trial of it failed at a rate that need not be sustained."""
+    names = driven.subjects(run.record)
+    bad = (t for t in run.record.trials if names.get(t.treatment) == name and t.status != "ok")
+    return next(
+        (f"its trial at {per_s(t.load.rate_per_s or 0.0)} failed ({t.reason.rstrip('.')})"
+         for t in bad),
+        "",
+    )  # fmt: skip
 
 
 def _counts(step: Step) -> bool:
@@ -92,17 +109,30 @@ def _counts(step: Step) -> bool:
 
 
 def unknown(one: Of, lines: Sequence[RecordLine]) -> str:
-    """Why the limits of the second may hide a loss: in half of its runs or more, or in more of them
-    than of the first's, none was found that tells; empty: they may not.
+    """Why the limits of the second may hide a loss; empty: they may not. In half of its runs or
+    more, or in more of them than of the first's, none was found that tells; or it breaks the
+    promise at low rates, or failed above what is to be sustained, more often than the first.
     """
     first, own = ([fate for fate in fates if fate is not None and fate.what == COUNTS]
                   for fates in one.fates)  # fmt: skip
     barrier = next((line.reason for line in lines if line.verdict == "not comparable"), "")
     if barrier and first:
         return barrier
+    if any(_lost(line) for line in lines):
+        return ""
+    low = [fate.low for fate in own if fate.low]
+    if len(low) * len(first) > sum(bool(fate.low) for fate in first) * len(own):
+        return f"{low[0]}, in {len(low)} of {len(own)} searches, and the first does not so often"
+    for line in lines:
+        span = line.ratio.interval if line.ratio else None
+        if span is not None and span.high < 1 and (why := one.unordered(line.ratio)):
+            return f"at most it sustains less, but {why}"
+    ended = [fate.why for fate in own if fate.why]
+    if len(ended) * len(first) > sum(bool(fate.why) for fate in first) * len(own):
+        return f"{ended[0]}, in {len(ended)} of {len(own)} searches of the second"
     n, before = (sum(not fate.known for fate in side) for side in (own, first))
     more = 2 * n >= len(own) or n * len(first) > before * len(own)
-    if not n or not more or any(_resolved(line) for line in lines):
+    if not n or not more:
         return ""
     if n < len(own):
         return (
@@ -112,8 +142,10 @@ def unknown(one: Of, lines: Sequence[RecordLine]) -> str:
     return next((line.reason for line in lines if line.reason), "no limit was found")
 
 
-def _resolved(line: RecordLine) -> bool:
-    return line.verdict in ("slower", "differs", "faster")
+def _lost(line: RecordLine) -> bool:
+    """Whether a loss is told of anyway; a gain of some searches tells nothing of the others."""
+    told = line.verdict in ("slower", "differs")
+    return told and line.ratio is not None and line.ratio.value < 1
 
 
 def not_found(one: Of) -> Iterator[str]:

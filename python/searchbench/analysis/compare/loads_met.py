@@ -38,9 +38,10 @@ def loads(before: Sequence[Run], after: Sequence[Run]) -> Iterator[Of]:
                 _same_load(several, run, there, before)
                 for several, run in zip((each.get(key) for each in steps[1]), after, strict=True)
             ]
-            most = _most_failed(mine)
-            of_a = [several if several is None else _fate(several, at.ERRORS) for several in mine]
-            of_b = [several if several is None else _fate(several, most) for several in other]
+            most, kept = _most_failed(mine), _kept_up(mine)
+            of_a = [None if several is None else _fate(several, at.ERRORS, kept)
+                    for several in mine]  # fmt: skip
+            of_b = [None if several is None else _fate(several, most, kept) for several in other]
             beside = next((s for several in other for s in several or ()), None)
             yield Of(sweeps.label_of(there[0], beside), subject, key, (own[0], own[1]),
                      (of_a, of_b))  # fmt: skip
@@ -92,14 +93,23 @@ def _share(steps: Sequence[Step]) -> tuple[float, float, float] | None:
     return sum(e.value for e in own) / n, sum(x for x, _ in ends) / n, sum(y for _, y in ends) / n
 
 
-def _fate(steps: Sequence[Step], most: float | None) -> Fate:
-    """What became of a load in a run. ``most``: the share of requests that may fail there."""
+def _kept_up(mine: Sequence[Sequence[Step] | None]) -> bool:
+    """Whether most drives of the first kept up with a rate; of clients there is nothing to keep."""
+    good = [s.keeps_up for several in mine for s in several or () if at.valid(s)]
+    return 2 * sum(up is True for up in good) > len(good)
+
+
+def _fate(steps: Sequence[Step], most: float | None, kept: bool) -> Fate:
+    """What became of a load in a run. ``most``: the share of requests that may fail there.
+    ``kept``: whether its rate is to be kept up with; a drive that falls behind has failed.
+    """
     if not steps:
         return Fate("lost", NOT_DRIVEN, stands=False)
     good = [s for s in steps if _answered(s)]
     broken = [s for s in steps if not _answered(s) and by_server(s)]
     failing = [s for s in good if most is not None and _fails(s, most)]
-    whys = [*map(why, broken), *map(_failed, failing)]
+    behind = [s for s in good if kept and s.falls_behind and s not in failing]
+    whys = [*map(why, broken), *map(_failed, failing), *map(_behind, behind)]
     share = _share(good)
     told = partial(Fate, trials=len(good) + len(broken), broken=tuple(whys))
     if good and most is not None and share is not None and share[1] > most:
@@ -110,6 +120,11 @@ def _fate(steps: Sequence[Step], most: float | None) -> Fate:
         return told("lost", Counter(map(why, broken)).most_common(1)[0][0],
                     stands=any(map(at.by_server, broken)))  # fmt: skip
     return told(SPOILT, Counter(map(why, steps)).most_common(1)[0][0], stands=False)
+
+
+def _behind(step: Step) -> str:
+    share = step.achieved.value if step.achieved is not None else 0.0
+    return f"it fell behind the rate, of which it answered {percent(share)} in time"
 
 
 def _answered(step: Step) -> bool:

@@ -6,6 +6,7 @@ nothing of the system. The order of the runs plays no part.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +15,8 @@ from searchbench.analysis.compare import otherwise
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine, TrialResult
 from searchbench.analysis.stats.distributions import more_often
-from searchbench.analysis.stats.intervals import ALPHA, holm
-from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
-from searchbench.analysis.trial.served import UNSERVED
+from searchbench.analysis.stats.intervals import ALPHA, LEVEL, holm
+from searchbench.analysis.trial.by_system import by_system
 from searchbench.analysis.words import of_job, plural
 
 # What is said of runs that lack something while others have it, of one run and of several.
@@ -24,10 +24,6 @@ NO_TRIAL = "has no valid trial of it", "have no valid trial of it"
 NOT_WELL = "did not answer well there", "did not answer well there"
 ABSENT = "the second does not have it"
 SPOILT = "by the load generator or the machine, which says nothing about the system"
-BY_SYSTEM = frozenset(
-    (*ENDED, OTHERWISE, UNSERVED, "failed", "no answers", "errors", "partial results", "overload",
-     "redirects", "writes lost", "writes not applied", "writes refused")
-)  # fmt: skip
 
 
 @dataclass
@@ -140,8 +136,10 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
             for side, which in ((b, "second"), (a, "first")):
                 if not side.valid and side.spoilt and not side.lacking:
                     not_known.setdefault(label, _spoilt(side, which))
+        if a.valid and not b.valid and b.lacking and case.there:
+            not_known.setdefault(label, _of_no_run(a, b))
         partly += [*_partly(case, a, "first"), *_partly(case, b, "second")]
-        partly += [*_broken(label, a, b), *case.notes]
+        partly += [*_broken(case, a, b), *case.notes]
         if case.unknown:
             not_known.setdefault(label, case.unknown)
         if case.compared and a.valid and own and not any(line.ratio for line in own):
@@ -161,13 +159,21 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
 
 
 def _seems_lost(line: RecordLine, threshold: float) -> bool:
-    """Whether it lost more than the threshold, surely but for what else could make that."""
-    span = line.ratio.interval if line.ratio else None
-    return (
-        line.verdict == "not resolved"
-        and line.p_value is not None and line.p_value < ALPHA
-        and span is not None and span.high < 1 - threshold
-    )  # fmt: skip
+    """Whether it lost more than the threshold, surely but for what else could make that; or as far
+    as is known, where nothing tells how sure that is: without an interval, and by searches of
+    little effort. (Other searches without one say it themselves.)
+    """
+    ratio, span = line.ratio, line.ratio.interval if line.ratio else None
+    if line.verdict != "not resolved" or ratio is None or ratio.value >= 1 - threshold:
+        return False
+    if span is None:
+        return not line.metric.startswith("capacity")
+    if span.level < LEVEL:
+        return True
+    if line.p_value is None or line.p_value >= ALPHA:
+        return False
+    noise = line.run_sd is None and abs(math.log(ratio.value)) <= math.log(line.floor)
+    return span.high < 1 - threshold if noise else span.high < 1
 
 
 def _apart(line: RecordLine, threshold: float, nothing: bool) -> bool:
@@ -197,13 +203,13 @@ def seen(runs: Sequence[Run], key: Key) -> Seen:
             found.absent += 1
             continue
         bad = [t for t in own if t.status != "valid"]
-        by_system = [t for t in bad if _by_system(t)]
-        found.trials += len(own) - len(bad) + len(by_system)
-        found.broken += [_why([trial]) for trial in by_system]
+        broken = [t for t in bad if by_system(t)]
+        found.trials += len(own) - len(bad) + len(broken)
+        found.broken += [_why([trial]) for trial in broken]
         if len(own) > len(bad):
             found.valid += 1
-        elif by_system:
-            found.failed.append(_why(by_system))
+        elif broken:
+            found.failed.append(_why(broken))
         elif bad:
             found.spoilt.append(_why(bad))
         else:
@@ -259,17 +265,14 @@ def _how_often(a: Seen, b: Seen) -> str:
     )
 
 
-def _broken(label: str, a: Seen, b: Seen) -> Iterator[str]:
-    """That the system failed in more trials of the second, of which others are valid."""
+def _broken(case: Case, a: Seen, b: Seen) -> Iterator[str]:
+    """That the system failed in more trials of the second, of which others are valid. (At a load of
+    a sweep the figures are of all drives to the end, also of those that fell behind.)
+    """
     if not b.valid or len(b.broken) * a.trials <= len(a.broken) * b.trials:
         return
-    yield f"{label}: {_how_often(a, b)}; the figures are of the others."
-
-
-def _by_system(trial: TrialResult) -> bool:
-    """Whether it is the system's doing that a trial is not valid."""
-    kinds = {f.kind for f in trial.findings if f.severity == "invalid"}
-    return trial.status == "failed" or bool(kinds & BY_SYSTEM)
+    rest = "" if case.lacks == NOT_WELL else "; the figures are of the others"
+    yield f"{case.label}: {_how_often(a, b)}{rest}."
 
 
 def _why(trials: Sequence[TrialResult]) -> str:
@@ -282,6 +285,14 @@ def _why(trials: Sequence[TrialResult]) -> str:
 def _of_runs(b: Seen) -> str:
     why = b.why()
     return why if b.lacking == b.runs == 1 else f"{why}, in {b.lacking} of {b.runs} runs"
+
+
+def _of_no_run(a: Seen, b: Seen) -> str:
+    """That no run of the second has what some of the first have, who are too few for a loss."""
+    return (
+        f"{b.why()}, in {b.lacking} of {b.runs} runs of the second, and in {a.lacking} of {a.runs} "
+        "of the first; run both more often to know whether that is chance"
+    )
 
 
 def _spoilt(side: Seen, which: str) -> str:

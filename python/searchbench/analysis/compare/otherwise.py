@@ -10,6 +10,7 @@ alone is held against what these could make of it.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +76,7 @@ def by_the_queue(winner: Measured, rival: Measured, load: Load, other: Ints, met
     closed, (kind, _, name) = load.kind == "closed", metric.partition("_")
     if not other.size or not (closed or kind in ("service", "response")):
         return 1.0
+    rival = worked_on(rival, other)
     at = chosen(rival.query, other)
     if not at.any():
         return 1.0
@@ -98,6 +100,28 @@ def by_the_queue(winner: Measured, rival: Measured, load: Load, other: Ints, met
     else:
         least = waiting.least_at_a_rate(times, rival.due_ns, rival.response_ns, at, name, after)
     return max(1.0, _value(times, name) / least) if least > 0 else math.inf
+
+
+def worked_on(measured: Measured, other: Ints) -> Measured:
+    """With those of ``other`` that failed, which stand last: the server worked on these too, and
+    the rest waited for them.
+    """
+    failed = measured.failed
+    if failed is None or not (at := chosen(failed.query, other)).any():
+        return measured
+
+    def both(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([x, y[at]])
+
+    known = measured.due_ns is not None and failed.due_ns is not None
+    return Measured(
+        both(measured.query, failed.query),
+        both(measured.service_ns, failed.service_ns),
+        both(measured.response_ns, failed.response_ns),
+        both(measured.part, failed.part),
+        measured.window_s,
+        due_ns=both(measured.due_ns, failed.due_ns) if known else None,  # type: ignore[arg-type]
+    )
 
 
 def _finds_fewer(measured: Measured, at: NDArray[np.bool_], clients: int) -> float:
@@ -132,6 +156,7 @@ def of_work(measured: Measured, other: Ints) -> float:
     how long the rest take is seen where they hardly waited. That is rather too little, and the
     share then too large.
     """
+    measured = worked_on(measured, other)
     at = chosen(measured.query, other)
     if not at.any() or at.all():
         return float(at.any())
@@ -151,6 +176,7 @@ def behind(measured: Measured, other: Ints) -> float:
     not seen. But the server is never idle, so ``other`` have at most as large a share of its work
     as of the window, as if it had one worker; with two standard errors.
     """
+    measured = worked_on(measured, other)
     at, took = chosen(measured.query, other), _times(measured, "response")
     n = int(np.count_nonzero(at))
     if n < 2 or at.all():
@@ -176,12 +202,14 @@ def said(n: int, of: int, what: str = "queries") -> str:
 
 def late(measured: Measured, other: Ints, limit_ns: float) -> float:
     """The share of all requests that are late for being ``other``: what these are later than the
-    rest, at the same load.
+    rest, at the same load. Those that failed are.
     """
+    well, measured = measured.query.size, worked_on(measured, other)
     at = chosen(measured.query, other)
     if not at.any():
         return 0.0
     over = measured.response_ns >= limit_ns
+    over[well:] = True
     rest = float(over[~at].mean()) if not at.all() else 0.0
     return float(at.mean()) * max(0.0, float(over[at].mean()) - rest)
 

@@ -33,7 +33,7 @@ from searchbench.analysis.compare.reconsider import would_change
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.compare.treatments import TRIED_ONCE
 from searchbench.analysis.judgement import ClassLine, Estimate, RecordComparison, RecordLine
-from searchbench.analysis.stats.intervals import ALPHA, holm, ratio_over_runs
+from searchbench.analysis.stats.intervals import ALPHA, LEVEL, holm, ratio_over_runs
 from searchbench.errors import SearchbenchError
 from searchbench.record import Record
 
@@ -96,7 +96,7 @@ def compare_runs(
         if of_each is None
         else (of_each.gone(lines, threshold))
     )
-    dropped = answered.dropped(found.agreed) if trials else {}
+    dropped = answered.dropped(found.agreed)
     every = {**dropped, **gone.lost}
     require = a.record.plan.judging.agreement.require
     told = decision.sentences(
@@ -263,7 +263,18 @@ def _over_runs(
     # Of the second's runs the one counts whose answers leave most open.
     least = max((line, *further[1]), key=lambda one: one.answers_floor)
     line = replace(line, answers_doubt=least.answers_doubt, answers_floor=least.answers_floor)
+    if any(map(_rough, (line, *chain(*further)))):
+        # By how much such intervals miss goes with the system, so runs agree in it.
+        ratio = replace(ratio, interval=replace(interval, level=sweeps.ROUGH))
+        reason = "; ".join(filter(None, (reason, sweeps.OF_LITTLE_EFFORT)))
+        return replace(line, ratio=ratio, reason=reason, verdict="not resolved", runs=runs), None
     return replace(line, ratio=ratio, reason=reason, runs=runs, run_sd=sd), found.p
+
+
+def _rough(line: RecordLine) -> bool:
+    """Whether either side's interval is that of a search of little effort."""
+    span = line.ratio.interval if line.ratio else None
+    return span is not None and span.level < LEVEL
 
 
 def _of_one_side(line: RecordLine) -> str:

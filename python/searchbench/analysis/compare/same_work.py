@@ -87,7 +87,7 @@ class SameWork:
             n = int(agreeing.size)
             counts = replace(
                 pair.agreement, queries=n + int(other.size), agreeing=n,
-                differing=int(other.size), empty=0, causes={},
+                differing=int(other.size), empty=0, causes={}, dropped_a=0, dropped_b=0,
             )  # fmt: skip
             pair = Pair(counts, agreeing)
         sized = [one and one.only(members) for one in (self.alone, self.loaded)]
@@ -130,6 +130,7 @@ class SameWork:
         if found.queries and found.empty == found.queries:
             return "neither finds anything on any query, so that no answers are compared"
         of = found.queries + found.causes.get(agreement.ERROR, 0) - found.empty
+        of += found.dropped_a + found.dropped_b
         agree = found.agreeing - found.empty
         if agree < MOST * of:
             which = " that find something" if found.empty else ""
@@ -197,7 +198,17 @@ def _sized(found: SameWork) -> SameWork:
 
 
 def _otherwise(a: Answers, b: Answers, pair: Pair) -> Ints:
-    """What both were asked and do not answer alike, or of which one answered well alone."""
+    """What both were asked and do not answer alike, or what one answered well alone, as the other
+    failed or cannot be asked it: who is spared it has its server free for the rest.
+    """
     asked, at_a, at_b = np.intersect1d(a.query, b.query, return_indices=True)
     well: Ints = asked[a.ok[at_a] | b.ok[at_b]]
-    return np.setdiff1d(well, pair.agreeing)
+    spared = np.union1d(_spared(a, b), _spared(b, a))
+    return np.setdiff1d(np.union1d(well, spared), pair.agreeing)
+
+
+def _spared(a: Answers, b: Answers) -> Ints:
+    """What ``a`` answered well and ``b`` cannot be asked."""
+    barred = np.fromiter(b.unsupported, np.int64, len(b.unsupported))
+    found: Ints = np.intersect1d(a.query[a.ok], barred)
+    return found

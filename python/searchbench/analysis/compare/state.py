@@ -173,7 +173,7 @@ def floor(a: tuple[str, State], b: tuple[str, State], log_ratio: float) -> Floor
         f"{a[0]} and {b[0]} were steady, but one may have drifted against the other within their "
         f"windows: {_change(size)}; a longer warm-up and longer windows would bound it"
     )
-    return Floor("steady", round(math.exp(size), 6), said)
+    return Floor("steady", round(math.exp(size), 6) if size < 700 else math.inf, said)
 
 
 def _drift(slower: State, faster: State) -> float:

@@ -31,6 +31,7 @@ from searchbench.analysis.judgement import (
     TrialResult,
     Verdict,
 )
+from searchbench.analysis.trial import by_system
 from searchbench.analysis.words import (
     amount,
     digits,
@@ -173,10 +174,20 @@ def _group(
     first = next(unbeaten, ranked[0])
     found = met(first)
     others = [t for t in rivals if t is not first]
-    in_doubt = standing.doubts((t.label, found.get(t.treatment)) for t in others)
+    doubts = standing.doubts((t.label, found.get(t.treatment)) for t in others)
+    dies = _dies(first)
+    in_doubt = ", ".join(filter(None, [doubts, f"having {dies}" if dies else ""]))
     rest = [t for t in ranked if t is not first]
     without = [t for t in others if t not in rest]
     return _Group([first, *rest], found, in_doubt, not others, without)
+
+
+def _dies(t: TreatmentResult) -> str:
+    """That the system failed in half of its trials or more, a clause; else empty: who survives in
+    the others only is not the best.
+    """
+    n, of = by_system.failed(t.trials)
+    return f"failed by itself in {n} of its {of} trials" if n and 2 * n >= of else ""
 
 
 def _table(
@@ -291,7 +302,9 @@ def _of_two(
         said = f"{labels[seen.a]} {_beats(metric, seen.ratio, labels[seen.b])}{over}"
         gone = f"; {left} {plural(left, 'query was', 'queries were')} left out" if left else ""
         doubt = standing.doubt(seen)
-        leads = f"{labels[seen.a]} only leads: it was {doubt} {labels[seen.b]}." if doubt else ""
+        dies = next((_dies(t) for t in ranked if t.treatment == seen.a), "")
+        against = [one for one in (f"was {doubt} {labels[seen.b]}" if doubt else "", dies) if one]
+        leads = f"{labels[seen.a]} only leads: it {listed(against)}." if against else ""
         return [f"{said}{gone}.", leads]
     better = f"which of {labels[seen.a]} and {labels[seen.b]} is better by {words(metric)}{where}"
     reason = f"Reason: {seen.reason}." if seen.reason else ""

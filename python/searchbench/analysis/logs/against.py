@@ -5,7 +5,8 @@ ratio with an interval. Searches that follow each other depend on each other, so
 replacement is not searches but blocks of time: of the log equal stretches, of the record the slices
 of each valid trial's window (a block bootstrap; Künsch 1989). What a log writes as v lay up to its
 resolution above or half of it below, and the interval is widened by that; where the clock steps
-further than the log writes (``clock``), by a step to either side.
+further than the log writes (``clock``), by a step to either side. That one is faster or slower is
+said after Holm's correction over all quantiles of all classes: of sixty some are apart by chance.
 
 The log has the server's own time, the record what a client saw of it: the way to the server and
 the making of the reply are in the one and mostly not in the other. The answer says so, for nobody
@@ -15,8 +16,8 @@ can take it out afterwards.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Interval, Judgement
 from searchbench.analysis.logs.clock import Clock, clock_of
 from searchbench.analysis.logs.spread import Spread
+from searchbench.analysis.stats.intervals import ALPHA, holm
 from searchbench.analysis.trial.measured import Samples
 from searchbench.errors import RecordError
 from searchbench.logs.entries import UNKNOWN
@@ -247,8 +249,8 @@ def _keys(match: Mapping[str, Any] | None) -> list[object]:
 def _held(
     treatment: str, label: str, log: _Side, lab: _Side, names: Sequence[str], known: str
 ) -> Against:
-    lines = list(_lines(ALL, log, lab, np.ones(len(log.seconds), bool),
-                        np.ones(len(lab.seconds), bool)))  # fmt: skip
+    drafts = list(_lines(ALL, log, lab, np.ones(len(log.seconds), bool),
+                         np.ones(len(lab.seconds), bool)))  # fmt: skip
     shares: dict[str, tuple[float, float]] = {}
     remarks = []
     if known:
@@ -256,7 +258,7 @@ def _held(
             mine, theirs = log.of_class == number, lab.of_class == number
             shares[names[number]] = float(mine.mean()), float(theirs.mean())
             if len(names) > 1 and (theirs.any() or mine.mean() >= 0.01):
-                lines += _lines(names[number], log, lab, mine, theirs)
+                drafts += _lines(names[number], log, lab, mine, theirs)
         strange = float((lab.of_class < 0).mean())
         if strange:
             shares[OTHERS] = 0.0, strange
@@ -272,6 +274,7 @@ def _held(
             "The record's queries are not those of the log, and have no class. So all of them are "
             "compared together, and their mix may differ."
         )
+    lines = _corrected(drafts)
     below = [line for line in lines if line.log_s < log.step_s]
     if below:
         remarks.append(
@@ -285,13 +288,13 @@ def _held(
 
 def _lines(
     name: str, log: _Side, lab: _Side, mine: NDArray[np.bool_], theirs: NDArray[np.bool_]
-) -> list[Line]:
+) -> Iterator[tuple[Line, float | None]]:
+    """Each quantile, and the p that both are the same."""
     of_log, of_lab = log.quantiles(mine), lab.quantiles(theirs)
     n = int(mine.sum()), int(theirs.sum())
-    found = []
     for q in QUANTILES:
         if q not in of_log or q not in of_lab:
-            found.append(Line(name, q, n, math.nan, math.nan, None, None, "too few"))
+            yield Line(name, q, n, math.nan, math.nan, None, None, "too few"), None
             continue
         (log_s, logs), (lab_s, labs) = of_log[q], of_lab[q]
         k = min(len(logs), len(labs))
@@ -302,8 +305,32 @@ def _lines(
         low, high = float(np.quantile(lowest, low_q)), _quantile(highest, high_q)
         ratio = lab_s / log_s if log_s > 0 else None
         interval = Interval(low, high, LEVEL, METHOD)
-        found.append(Line(name, q, n, log_s, lab_s, ratio, interval, _answer(low, high)))
-    return found
+        yield (
+            Line(name, q, n, log_s, lab_s, ratio, interval, _answer(low, high)),
+            min(1.0, 2 * min(_tail(lowest), _tail(1 / np.maximum(highest, 1e-300)))),
+        )
+
+
+def _tail(ratios: Floats) -> float:
+    """The chance of a ratio above 1 by as much as these draws are, if it is 1: their logs are taken
+    as normal, as a thousand draws have no tails for many tests.
+    """
+    logs = np.log(np.maximum(ratios, 1e-300))
+    mean, sd = float(logs.mean()), float(logs.std())
+    if sd == 0:
+        return 0.0 if mean > 0 else 1.0
+    return math.erfc(mean / sd / math.sqrt(2)) / 2
+
+
+def _corrected(drafts: Sequence[tuple[Line, float | None]]) -> list[Line]:
+    """The lines, of which one is faster or slower only if it is so among all of them (Holm)."""
+    adjusted = holm([p for _, p in drafts])
+    return [
+        replace(line, answer="not resolved")
+        if line.answer in ("faster", "slower") and (p is None or p >= ALPHA)
+        else line
+        for (line, _), p in zip(drafts, adjusted, strict=True)
+    ]
 
 
 def _quantile(values: Floats, q: float) -> float:

@@ -225,6 +225,8 @@ def durability(found: Durable) -> str:
     known = plural(found.acknowledged, "document that was", "documents that were")
     said = f"Of {found.acknowledged:,} {known} acknowledged in the drive, "
     said += f"{found.lost:,} are gone" if found.lost else "none is gone"
+    if found.cancels:
+        said += " by the count, in which a delete that is undone hides an insert that is gone"
     if found.unapplied:
         said += f", and {found.unapplied:,} acknowledged deletes are undone"
     if found.unknown:
@@ -302,13 +304,16 @@ def _durable(record: Record, trials: Sequence[Trial]) -> Durable | None:
         known = [drawn for drawn in applied.drawn if not drawn.error]
         sums["asked"] += len(known)
         sums["missing"] += sum(not drawn.found for drawn in known)
-        if applied.updated is not None:
-            sums["lost"] += max(0, updates_reckoned(made)[0] - applied.updated)
+        updates = updates_reckoned(made)[0]
+        lacking = max(0, updates - applied.updated) if applied.updated is not None else 0
         if applied.before is None or applied.after is None:
+            sums["lost"] += lacking
             continue
         reckon = reckoned(applied.before, made)
         sums["counted"] += 1
-        sums["lost"] += max(0, reckon.low - applied.after)
+        # A document that was updated and is gone lacks in both counts.
+        sums["lost"] += max(lacking, reckon.low - applied.after)
+        sums["cancels"] += bool(reckon.plus and reckon.minus)
         sums["unapplied"] += max(0, applied.after - reckon.high)
         sums["unknown"] += reckon.high - reckon.low
     return Durable(**sums) if looked else None

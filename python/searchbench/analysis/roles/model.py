@@ -108,6 +108,8 @@ class Durable:
     ``unapplied``: deletes that were acknowledged and undone, likewise. ``unknown``: documents of
     requests that nobody knows whether they were taken. ``asked``: written documents that were asked
     for; ``missing``: of these, not found. ``counted``: in so many trials the engine counted.
+    ``cancels``: in so many of these inserts and deletes were acknowledged, so that what is gone and
+    what is undone hide each other in the count.
     """
 
     acknowledged: int
@@ -117,6 +119,7 @@ class Durable:
     asked: int
     missing: int
     counted: int
+    cancels: int = 0
 
 
 @dataclass(frozen=True, slots=True)

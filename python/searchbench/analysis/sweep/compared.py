@@ -265,6 +265,7 @@ def _draft(
     reasons = []
     if pair is not None:
         agree, distinct = pair.agreement.agreeing, pair.agreement.queries
+        distinct += pair.agreement.dropped_a + pair.agreement.dropped_b  # one cannot be asked them
         used = agree if why or mixed is not None else distinct
         draft = replace(
             draft, queries_used=used, queries_left_out=distinct - used,
@@ -273,9 +274,10 @@ def _draft(
         if why:
             return replace(draft, verdict="not comparable", reason=why), ""
         if agree < used:
-            reasons.append(
-                f"over all requests, though {distinct - agree} of {distinct} have another total"
-            )
+            differ = f"{distinct - agree} of {distinct} have another total"
+            only = distinct > pair.agreement.queries
+            differ += ", or only one of the two can be asked them" if only else ""
+            reasons.append(f"over all requests, though {differ}")
     if mixed is not None:
         draft = _counted(draft, mixed, work)
     elif pair is not None:

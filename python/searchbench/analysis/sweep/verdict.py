@@ -112,9 +112,19 @@ def sustained(
     header, lines = table(steps)
     resolved = any(c.verdict in ("faster", "slower") for c in compared)
     best = systems.best(list(names), say.of_pairs(driven, decide))
+    best = None if best is not None and _dies(steps, best) else best
     verdict = replace(worded(parts, void), resolved=resolved, best=best, lines=lines, header=header)
     judged = replace(judged, verdict=verdict, comparisons=compared, void=void)
     return replace(judged, class_comparisons=of_classes)
+
+
+def _dies(steps: Sequence[Step], name: str) -> bool:
+    """Whether a subject failed in half of its drives of a load or more: the rest are survivors."""
+    by_load: dict[tuple[str, float], list[bool]] = {}
+    for s in steps:
+        if s.subject == name and (at.valid(s) or at.failed(s) or at.by_server(s)):
+            by_load.setdefault((s.kind, at.level_of(s)), []).append(not at.valid(s))
+    return any(any(own) and 2 * sum(own) >= len(own) for own in by_load.values())
 
 
 def worded(parts: Sequence[Sequence[Said]], void: str, after: int = 0) -> Verdict:

@@ -5,9 +5,10 @@ Columns are read one at a time, so that ten million samples need a few hundred m
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ class Trace:
 
     Invariant: all arrays have the same length. ``window``: start and end in ns. ``client``: which
     client of a closed loop asked; None: not on record. ``classes``: of its queries; None: they have
-    none.
+    none. ``replay``: of a log, whose rate is not the same all the time.
     """
 
     query: NDArray[np.uint32]
@@ -44,6 +45,7 @@ class Trace:
     window: tuple[int, int]
     client: NDArray[np.uint16] | None = None
     classes: Classes | None = None
+    replay: bool = False
 
     @property
     def window_s(self) -> float:
@@ -60,7 +62,8 @@ class Measured:
     """The requests of the window that ended well (outcome ok), for figures.
 
     ``part``: the slice of the window that each was due in. ``client``: as of ``Trace``. ``due_ns``:
-    when each was due; None: not known. Invariant: all arrays have the same length.
+    when each was due; None: not known. ``failed``: those that did not end well, with how long they
+    lasted all the same; None: not known. Invariant: all arrays have the same length.
     """
 
     query: NDArray[np.uint32]
@@ -70,6 +73,7 @@ class Measured:
     window_s: float
     client: NDArray[np.uint16] | None = None
     due_ns: Ints | None = None
+    failed: Measured | None = None
 
 
 def read_trace(record: Record, trial: Trial) -> Trace:
@@ -126,25 +130,44 @@ def whole_trace(record: Record, trial: Trial) -> Trace:
         window=(window.start, window.end) if window is not None else (0, last + 1),
         client=_clients(record, trial),
         classes=classes.of_trial(record, trial),
+        replay=trial.load.kind == "replay",
         **instants,
     )
 
 
-def measured_of(trace: Trace) -> Measured:
-    """The measured requests of a trace that ended well."""
+def measured_of(trace: Trace, timeout_s: float | None = None) -> Measured:
+    """The measured requests of a trace that ended well, and those that failed. ``timeout_s``: after
+    which a request was given up; None: at the end of the window.
+    """
     kept = trace.measured()
-    kept &= trace.outcome == 0
-    kept &= (trace.done >= 0) & (trace.sent >= 0)
-    done = trace.done[kept]
+    well = kept & (trace.outcome == 0) & (trace.done >= 0) & (trace.sent >= 0)
+    failed = _some(trace, kept & ~well, _ended(trace, timeout_s))
+    return replace(_some(trace, well, trace.done), failed=failed)
+
+
+def _some(trace: Trace, kept: NDArray[np.bool_], ended: Ints) -> Measured:
+    done, due = ended[kept], trace.due[kept]
+    sent = np.where(trace.sent[kept] >= 0, trace.sent[kept], due)
     return Measured(
         query=trace.query[kept],
-        service_ns=done - trace.sent[kept],
-        response_ns=done - trace.due[kept],
-        part=within.slices(trace.due[kept], trace.window).astype(np.uint8),
+        service_ns=done - sent,
+        response_ns=done - due,
+        part=within.slices(due, trace.window).astype(np.uint8),
         window_s=trace.window_s,
         client=None if trace.client is None else trace.client[kept],
-        due_ns=trace.due[kept],
+        due_ns=due,
     )
+
+
+def _ended(trace: Trace, timeout_s: float | None) -> Ints:
+    """When each request ended; when it was given up at the latest, where that is not on record."""
+    begun = np.maximum(trace.due, trace.sent)
+    least = np.maximum(begun, trace.window[1])
+    timeout = math.inf if timeout_s is None else timeout_s
+    given_up = np.minimum(begun + int(min(timeout * 1e9, 2.0**61)), least)
+    given_up = np.where(trace.sent >= 0, given_up, trace.due)  # what was never sent took no time
+    found: Ints = np.where(trace.done >= 0, trace.done, given_up)
+    return found
 
 
 class Samples:
@@ -188,7 +211,8 @@ class Samples:
     def measured(self, trial: str) -> Measured:
         """The trial's measured samples, from memory or read again."""
         if trial not in self._kept:
-            self.keep(trial, measured_of(self.trace(trial)))
+            timeout_s = self._trials[trial].load.timeout_s
+            self.keep(trial, measured_of(self.trace(trial), timeout_s))
         self._kept.move_to_end(trial)
         return self._kept[trial]
 

@@ -135,7 +135,7 @@ def judge_trial(
     audit = validity.audit(trial, undisturbed, warm, planned, trace)
     findings = jobs.added(_audited(audit, [*chain(*more)]), trial)
     counts = validity.outcomes(trial, trace)
-    measured = measured_of(trace)
+    measured = measured_of(trace, trial.load.timeout_s)
     rate, step, tested = throughput.throughput(trace), None, warm.steadiness
     connections = pool.pool_of(record, trial, before)
     first_asks, sent = steadiness.first_asks(trace), coverage.sent_by(trial, trace)
@@ -192,7 +192,8 @@ def _of_first_asks(
 
     It has no warm-up and no steadiness: each request was the first after an eviction.
     """
-    whole, measured = whole_trace(record, trial), measured_of(trace)
+    whole = whole_trace(record, trial)
+    measured = measured_of(trace, trial.load.timeout_s)
     differ, unread, looked = agreement.under_load(record, trial, answered=False)
     counts = validity.outcomes(trial, trace)
     audit = validity.audit_first_asks(trial, trace, whole)

@@ -103,7 +103,8 @@ def achieved(trace: Trace) -> Achieved | None:
         return None
     grew = (due - came).astype(np.float64)
     share, well_share = float(came.sum()) / n, float(well.sum()) / n
-    if share < 1 and (filled := min(_filled(trace) / n, 1 - share)) > 0:
+    more = _more_come(trace) if trace.replay else _filled(trace)
+    if share < 1 and (filled := min(more / n, 1 - share)) > 0:
         well_share += filled * well_share / share if share else 0.0
         share += filled
     return Achieved(share, well_share, n, grew)
@@ -130,6 +131,21 @@ def _filled(trace: Trace) -> float:
     begun = (trace.due < start) & ((trace.done >= start) | (trace.done < 0))
     usual = min(float(took.mean()), _fastest(trace, order[FIRST:]))
     return max(0.0, per_ns * usual - np.count_nonzero(begun))
+
+
+def _more_come(trace: Trace) -> float:
+    """By how many more requests are in flight at the end of a replay's window than at its beginning
+    because more come then: as many as are due within a reply's time (Little's law), as short as
+    that ever was. That is no queue that grows.
+    """
+    start, end = trace.window
+    order = np.argsort(trace.due, kind="stable")
+    usual = _fastest(trace, order)
+    if not math.isfinite(usual):
+        return 0.0
+    due = np.count_nonzero((trace.due >= end - usual) & (trace.due < end))
+    begun = (trace.due < start) & ((trace.done >= start) | (trace.done < 0))
+    return max(0.0, float(due - np.count_nonzero(begun)))
 
 
 def _fastest(trace: Trace, order: NDArray[np.int64]) -> float:
