@@ -1,10 +1,14 @@
-"""Studies in places, from end to end; killed in every phase; and what the command line says."""
+"""Studies in places, from end to end; killed in every phase; and what the command line says.
+
+Longer than most files: the study, its storages and the needs of the machine are those of all of it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -480,3 +484,7 @@ def test_a_command_that_waits_for_room_is_ended(home: Path) -> None:
     assert 5 < time.monotonic() - began < 50
     # One that goes on is not ended, be there room or not.
     complete(["sleep", "2"], run=run, log="log", stage="deploy", full=lambda: "it is full")
+    # One that works is not ended, be there room or not: it may need no more.
+    works = "import time; end = time.time() + 8\nwhile time.time() < end: pass"
+    argv = [sys.executable, "-c", works]
+    complete(argv, run=run, log="log", stage="deploy", full=lambda: "it is full")

@@ -35,6 +35,7 @@ _LOOKS = 4
 _PAUSE_S = 0.2  # at most, between two looks whether it serves
 _LISTEN = "0A"  # the state of a socket in /proc/net/tcp
 _COMMAND_TIMEOUT_S = 3600.0
+_IDLE_S = 0.1  # of CPU time, since it was last seen to work
 _WITHOUT_ROOM_S = 5.0  # some commands wait for room, and say nothing or only to a log
 _KILLED_S = 5.0  # what SIGKILL may take to free ports and files
 # An ordinary user in a user namespace: the files below, which are root's, are its own there.
@@ -430,18 +431,36 @@ def complete(
 
 
 def _ended(child: subprocess.Popen[bytes], name: str, stage: str, full: Callable[[], str]) -> int:
-    """The exit code of a command; LabError if it takes too long, or waits for room."""
+    """The exit code of a command; LabError if it takes too long, or waits for room.
+
+    It waits if it does nothing: one that still works may need no more room.
+    """
     began = room = time.monotonic()
+    before = (-1.0, -1)
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return child.wait(1.0)
-        now = time.monotonic()
-        if not full():
-            room = now
+        now, spent = time.monotonic(), _work(child.pid)
+        if not full() or spent[0] - before[0] > _IDLE_S or spent[1] != before[1]:
+            room, before = now, spent
         elif now - room > _WITHOUT_ROOM_S:
             raise LabError(f"`{name}` waits for room", stage)
         if now - began > _COMMAND_TIMEOUT_S:
             raise LabError(f"`{name}` did not end within {_COMMAND_TIMEOUT_S:.0f} s", stage)
+
+
+def _work(pid: int) -> tuple[float, int]:
+    """CPU seconds and reads and writes of a process and its children so far, as far as known."""
+    cpu_s, calls = 0.0, 0
+    with contextlib.suppress(psutil.Error):
+        parent = psutil.Process(pid)
+        for each in (parent, *parent.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                times = each.cpu_times()
+                cpu_s += times.user + times.system
+                io = each.io_counters()
+                calls += io.read_count + io.write_count
+    return cpu_s, calls
 
 
 def _stop(children: Sequence[subprocess.Popen[bytes]], how: signal.Signals, wait_s: float) -> None:
