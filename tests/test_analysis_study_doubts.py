@@ -35,7 +35,7 @@ class Flaky(Study):
     bad: Mapping[int, range] = {}
 
     def _write_trial(self, writer: Any, planned: Any, position: Any, t: Any, *rest: Any) -> Any:
-        if t.id == "b" and planned.block in self.bad:
+        if t.id in self.who and planned.block in self.bad:
             queries = self.bad[planned.block]
 
             def half(query: int) -> dict[str, Any]:
@@ -77,12 +77,13 @@ def test_answers_that_stay_the_same_are_compared_as_before(tmp_path: Path) -> No
 
 
 class Dying(Study):
-    """The server of ``b`` ends in the ``bad`` blocks, counted from 0."""
+    """The servers of the treatments ``who`` end in the ``bad`` blocks, counted from 0."""
 
     bad: tuple[int, ...] = ()
+    who: tuple[str, ...] = ("b",)
 
     def _write_trial(self, writer: Any, planned: Any, position: Any, t: Any, *rest: Any) -> Any:
-        if t.id == "b" and planned.block in self.bad:
+        if t.id in self.who and planned.block in self.bad:
             t = replace(t, dies_at_s=3.0)
         return super()._write_trial(writer, planned, position, t, *rest)
 
@@ -101,6 +102,20 @@ def test_who_dies_in_most_of_its_trials_is_not_the_best(
     assert c.verdict == "faster"
     assert found.verdict.best == best
     assert ("failed by itself in 4 of its 6 trials" in found.verdict.decision) is (best is None)
+
+
+@pytest.mark.parametrize(("dying", "best"), [("", "a"), ("a8", None), ("a8 b8", "a"), ("b8", "a")])
+def test_who_dies_at_a_load_of_a_sweep_where_another_lives_is_not_the_best(
+    tmp_path: Path, dying: str, best: str | None
+) -> None:
+    study = Dying(blocks=6, seed=3, trial_noise=0.003, control=None, judging={"measure": "sweep"})
+    study.bad, study.who = (1, 2, 4), tuple(dying.split())
+    for name, median_s in (("a", 0.004), ("b", 0.012)):
+        for clients in (1, 8):
+            levels = {"system": name, "load.clients": clients}
+            server = lognormal(median_s, 0.1)
+            study.add(f"{name}{clients}", system=name, server=server, clients=clients, levels=levels)
+    assert judge(study.write(tmp_path / "r")).verdict.best == best
 
 
 DEAR = (0, 10, 20, 30)

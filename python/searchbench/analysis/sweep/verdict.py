@@ -119,12 +119,19 @@ def sustained(
 
 
 def _dies(steps: Sequence[Step], name: str) -> bool:
-    """Whether a subject failed in half of its drives of a load or more: the rest are survivors."""
-    by_load: dict[tuple[str, float], list[bool]] = {}
+    """Whether a subject failed in half of its drives of a load or more, where another did not: its
+    figures are of those that survived.
+    """
+    by_load: dict[tuple[str, float], dict[str, list[bool]]] = {}
     for s in steps:
-        if s.subject == name and (at.valid(s) or at.failed(s) or at.by_server(s)):
-            by_load.setdefault((s.kind, at.level_of(s)), []).append(not at.valid(s))
-    return any(any(own) and 2 * sum(own) >= len(own) for own in by_load.values())
+        if at.valid(s) or at.failed(s) or at.by_server(s):
+            own = by_load.setdefault((s.kind, at.level_of(s)), {})
+            own.setdefault(s.subject, []).append(not at.valid(s))
+    dying = [{n for n, bad in own.items() if 2 * sum(bad) >= len(bad)} for own in by_load.values()]
+    return any(
+        name in those and set(own) - those
+        for those, own in zip(dying, by_load.values(), strict=True)
+    )
 
 
 def worded(parts: Sequence[Sequence[Said]], void: str, after: int = 0) -> Verdict:
