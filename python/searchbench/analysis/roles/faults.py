@@ -224,7 +224,8 @@ def durability(found: Durable) -> str:
         return f"The engine does not count its documents; {asked}."
     known = plural(found.acknowledged, "document that was", "documents that were")
     said = f"Of {found.acknowledged:,} {known} acknowledged in the drive, "
-    said += f"{found.lost:,} are gone" if found.lost else "none is gone"
+    at_least = "at least " if found.cancels else ""
+    said += f"{at_least}{found.lost:,} are gone" if found.lost else "none is gone"
     if found.cancels:
         said += " by the count, in which a delete that is undone hides an insert that is gone"
     if found.unapplied:

@@ -109,7 +109,7 @@ class Durable:
     requests that nobody knows whether they were taken. ``asked``: written documents that were asked
     for; ``missing``: of these, not found. ``counted``: in so many trials the engine counted.
     ``cancels``: in so many of these inserts and deletes were acknowledged, so that what is gone and
-    what is undone hide each other in the count.
+    what is undone hide each other in the count, and ``lost`` is the least that is gone.
     """
 
     acknowledged: int
