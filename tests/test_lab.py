@@ -1,4 +1,7 @@
-"""The lab on real servers: studies from end to end, and everything that can go wrong in one."""
+"""The lab on real servers: studies from end to end, and everything that can go wrong in one.
+
+Longer than most files: what goes wrong is held against the one study that goes right.
+"""
 
 from __future__ import annotations
 
