@@ -113,8 +113,8 @@ def test_who_dies_at_a_load_of_a_sweep_where_another_lives_is_not_the_best(
     for name, median_s in (("a", 0.004), ("b", 0.012)):
         for clients in (1, 8):
             levels = {"system": name, "load.clients": clients}
-            server = lognormal(median_s, 0.1)
-            study.add(f"{name}{clients}", system=name, server=server, clients=clients, levels=levels)
+            server, key = lognormal(median_s, 0.1), f"{name}{clients}"
+            study.add(key, system=name, server=server, clients=clients, levels=levels)
     assert judge(study.write(tmp_path / "r")).verdict.best == best
 
 
