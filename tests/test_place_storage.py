@@ -276,6 +276,16 @@ def test_rates_are_kept_past_the_page_cache_and_through_mappings(home: Path, mad
     assert group.remove() == []
 
 
+@pytest.mark.timed
+def test_a_fast_limit_is_measured_through_a_mapping_of_a_file_that_is_read_in_less(
+    home: Path, made: Ledger
+) -> None:
+    needs("rates")
+    levers, group = limited(stored(home, made, read_bytes_per_s=40_000_000), made)
+    assert levers[0].figures["mapped_read_bytes_per_s"] == pytest.approx(40_000_000, rel=0.03)
+    assert group.remove() == []
+
+
 @pytest.mark.parametrize("limit", [{"read_bytes_per_s": 40_000_000}, {"read_iops": 13_000}])
 def test_a_fast_limit_is_not_evaded_by_pages_that_were_read_before(
     home: Path, made: Ledger, limit: dict[str, int]

@@ -5,8 +5,8 @@ Run as a program of its own (it needs nothing but Python), because a control gro
     reads.py PATH direct|mapped|write BYTES SECONDS SENDERS
 
 prints, as JSON, ``per_s``: requests a second, and ``requests``: how many were counted; ``all`` and
-``seconds``: those of the beginning too, and from when to when. Through a mapping each page is read
-but once, so a sender ends when it has read all of its own: a page that another sender has mapped
+``seconds``: those of the beginning too, and from when to when. Through a mapping each sender has a
+part of its own, and forgets all of it before it reads a page again: a page that somebody has mapped
 stays in memory, and reading it again would be free.
 """
 
@@ -23,6 +23,8 @@ from types import TracebackType
 
 SETTLES_S = 0.15
 """What a limit lets through at first is not counted: the kernel gives a tenth of a second ahead."""
+_APART = 16
+"""Pages: a fault also maps those around it that are in memory, of 64 KiB in all."""
 
 
 class Aligned:
@@ -46,37 +48,43 @@ class Aligned:
         """Close it."""
         os.close(self._file)
 
-    def read(self, block: int) -> bool:
-        """Read, or write, the block of that number; True: there is more to do."""
+    def read(self, block: int) -> None:
+        """Read, or write, the block of that number."""
         if self._writes:
             os.pwritev(self._file, [self._buffer], block * self._size)
         else:
             os.preadv(self._file, [self._buffer], block * self._size)
-        return True
 
 
 class Mapped:
-    """A device or a file through a mapping, page by page; each page is read but once.
+    """A device or a file through a mapping, page by page, in the order of a lot.
 
-    Of several senders each has pages of its own: ``first``, and from there one in ``step``.
+    Of ``senders`` each has a part of its own, and between two parts pages that nobody reads: what
+    another sender has mapped cannot be evicted.
     """
 
-    def __init__(self, path: str, first: int, step: int) -> None:
+    def __init__(self, path: str, number: int, senders: int) -> None:
         self._file = os.open(path, os.O_RDONLY)
-        self.blocks = os.lseek(self._file, 0, os.SEEK_END) // mmap.PAGESIZE
-        self._map = mmap.mmap(self._file, self.blocks * mmap.PAGESIZE, prot=mmap.PROT_READ)
+        pages = os.lseek(self._file, 0, os.SEEK_END) // mmap.PAGESIZE
+        self._map = mmap.mmap(self._file, pages * mmap.PAGESIZE, prot=mmap.PROT_READ)
         self._map.madvise(mmap.MADV_RANDOM)
-        os.posix_fadvise(self._file, 0, 0, os.POSIX_FADV_DONTNEED)
-        own = range(first, self.blocks, step)
-        self._left = random.sample(own, min(len(own), 1 << 17))
+        first, after = pages * number // senders, pages * (number + 1) // senders
+        self._own = range(first, max(after - _APART, first))
+        self.blocks = len(self._own)
+        self._left: list[int] = []
 
-    def read(self, block: int) -> bool:
-        """Touch a page that was not read before; which, is drawn by lot, not by ``block``.
-
-        False: it was the last.
-        """
+    def read(self, block: int) -> None:
+        """Touch a page that is not in memory; which, is drawn by lot, not by ``block``."""
+        if not self._left:
+            self._forget()
+            self._left = random.sample(self._own, min(self.blocks, 1 << 17))
         self._map[self._left.pop() * mmap.PAGESIZE]
-        return bool(self._left)
+
+    def _forget(self) -> None:
+        """Unmap and evict its own part."""
+        first, length = self._own.start * mmap.PAGESIZE, self.blocks * mmap.PAGESIZE
+        self._map.madvise(mmap.MADV_DONTNEED, first, length)
+        os.posix_fadvise(self._file, first, length, os.POSIX_FADV_DONTNEED)
 
 
 def measure(path: str, how: str, size: int, seconds: float, senders: int) -> dict[str, float]:
@@ -125,9 +133,8 @@ def _sent(path: str, how: str, size: int, end: float, of: tuple[int, int]) -> ar
     """When each request of one sender was done. ``of``: its number, and of how many."""
     file = Mapped(path, *of) if how == "mapped" else Aligned(path, size, writes=how == "write")
     done = array("d")
-    more = file.blocks > of[0]
-    while more and time.perf_counter() < end:
-        more = file.read(random.randrange(file.blocks))
+    while file.blocks and time.perf_counter() < end:
+        file.read(random.randrange(file.blocks))
         done.append(time.perf_counter())
     return done
 

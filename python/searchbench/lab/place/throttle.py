@@ -30,7 +30,6 @@ _SHORT = 0.9  # what less of a limit than this was reached is no accident of a b
 _SENDERS = 8  # so many requests at a time keep a device busy whose requests are delayed
 _SMALL, _LARGE = 4096, 256 << 10
 _PROBE_BYTES = 16 << 20
-_MOST_PROBED = 0.05  # of the storage
 _FEW = 30  # reads through a mapping; from fewer no rate is said
 _KEYS = dict(zip(RATES, ("read_iops", "write_iops", "read_per_s", "write_per_s"), strict=True))
 
@@ -51,7 +50,6 @@ def throttle(group: Group, device: str, path: str, storage: Storage, probe: Path
     ``device``: "major:minor", ``path``: of the same. ``probe``: a file on it that we may write.
     """
     limits = limits_of(storage)
-    probe_bytes = _probe_bytes(limits, storage.size_bytes)
     measured: dict[str, float] = {}
     # Bytes first and alone: with few requests a second, no request is large enough to meet both.
     for rate in ("read_bytes_per_s", "write_bytes_per_s"):
@@ -62,7 +60,7 @@ def throttle(group: Group, device: str, path: str, storage: Storage, probe: Path
         if rate in limits:
             group.limit_rate(device, rate, limits[rate])
     measured |= settled(lambda s: _requests(group, path, probe, limits, s), limits)
-    mapped = _faults(group, _room(probe, probe_bytes), limits)
+    mapped = _faults(group, _room(probe), limits)
     alone = _unlimited(path, limits, measured)
     levers = []
     for rate, limit in limits.items():
@@ -189,32 +187,23 @@ def _unlimited(
     return found
 
 
-def _probe_bytes(limits: Mapping[str, int], size_bytes: int) -> int:
-    """How large a file must be so that a read of each page at these limits takes long enough."""
-    rates = [limits[rate] * size for rate, size in (("read_iops", _SMALL), ("read_bytes_per_s", 1))
-             if rate in limits]  # fmt: skip
-    wanted = min(rates, default=0) * (_LONGER_S + reads.SETTLES_S) * (1 + TOLERANCE)
-    return max(_PROBE_BYTES, min(round(wanted), round(_MOST_PROBED * size_bytes)))
-
-
-def _room(probe: Path, size_bytes: int = _PROBE_BYTES) -> str:
-    """A file to write over, and to read through a mapping; at least so large.
+def _room(probe: Path) -> str:
+    """A file to write over, and to read through a mapping.
 
     Through a mapping of the device a page may be several requests: as many as its file system
     has blocks in it.
     """
-    if not probe.exists() or probe.stat().st_size < size_bytes:
+    if not probe.exists():
         try:
             with probe.open("wb") as file:
-                for at in range(0, size_bytes, _PROBE_BYTES):  # a file system may compress
-                    file.write(os.urandom(min(_PROBE_BYTES, size_bytes - at)))
+                file.write(os.urandom(_PROBE_BYTES))  # a file system may compress
                 file.flush()
                 # Else the first writes past the page cache would wait for room to be found.
                 os.fsync(file.fileno())
         except OSError as error:
             probe.unlink(missing_ok=True)
             raise LabError(
-                f"rates are measured with a file of {megabytes(size_bytes)}, and it could not be "
+                f"rates are measured with a file of {megabytes(_PROBE_BYTES)}, and it could not be "
                 f"written to {probe.parent}: {error.strerror}",
                 "place",
             ) from None
