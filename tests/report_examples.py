@@ -259,7 +259,7 @@ def judgement(n: int = 4, *, resolved: bool = True, hostile: bool = False) -> Ju
     resources = {
         t.treatment: {
             "cpu_per_query": Estimate(0.00041 * (1 + i / 5), "s", 45000),
-            "peak_rss_bytes": Estimate(120_000_000.0 + 9_000_000 * i, "bytes", 5),
+            "peak_memory_bytes": Estimate(120_000_000.0 + 9_000_000 * i, "bytes", 5),
             "read_bytes": Estimate(4096.0 * i, "bytes", 5),
             "index_bytes": Estimate(21_000_000.0, "bytes", 5),
             "ingest_documents_per_s": Estimate(31_200.0 / (1 + i), "documents/s", 5),
@@ -507,7 +507,7 @@ def searched(
                 trials, None if holds is None or fails is None else 0.957,
             ))  # fmt: skip
     memory = Estimate(120_000_000.0, "bytes", 1)
-    costs = {"server_cores": Estimate(0.8, "cores", 1), "peak_rss_bytes": memory}
+    costs = {"server_cores": Estimate(0.8, "cores", 1), "peak_memory_bytes": memory}
     words = " ".join(HOSTILE) if hostile else ""
     compared = ["4 parts sustain more than 1."] if len(queues) > 1 else []
     decision = "\n".join([*(c.sentence for c in found), *compared])

@@ -40,6 +40,45 @@ print(flush=True)
 time.sleep(60)
 """
 
+# Two processes that share 64 MB, or one alone: both have touched all of it.
+SHARED = """
+import mmap, os, sys, time
+pages = mmap.mmap(-1, 64 << 20)
+pages.write(bytes(64 << 20))
+ready = os.pipe()
+if sys.argv[1] == "2" and os.fork() == 0:
+    sum(pages[at] for at in range(0, 64 << 20, mmap.PAGESIZE))
+    os.write(ready[1], b"1")
+    time.sleep(60)
+if sys.argv[1] == "2": os.read(ready[0], 1)
+print(flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_memory_that_processes_share_counts_once(processes: int) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", SHARED, str(processes)],
+                              stdout=subprocess.PIPE)  # fmt: skip
+    root = psutil.Process(parent.pid)
+    try:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        with Probe(lambda: [root], interval_s=0.05) as seen:
+            time.sleep(0.5)
+        table = seen.table(0)
+    finally:
+        for each in [*root.children(), root]:
+            each.kill()
+        parent.communicate()
+    found = totals.server_totals(table, Window(start=0, end=table.column("t")[-1].as_py()))
+    shared = 64 << 20
+    assert found.peak_rss_bytes is not None
+    assert found.peak_memory_bytes is not None
+    assert found.peak_rss_bytes > processes * shared
+    assert shared < found.peak_memory_bytes < 1.6 * shared
+    assert (found.peak_pss_bytes is None) == (processes == 1)
+
 
 def test_what_a_child_used_is_not_lost_when_it_ends() -> None:
     burn = "import time\nwhile time.process_time() < 0.3: pass"

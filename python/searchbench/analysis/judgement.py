@@ -286,7 +286,7 @@ class TreatmentResult:
 class JobResult:
     """One job of one treatment, over its valid trials.
 
-    ``figures``: ``seconds``, ``documents_per_s``, ``cpu_s``, ``peak_rss_bytes``, ``write_bytes``
+    ``figures``: ``seconds``, ``documents_per_s``, ``cpu_s``, ``peak_memory_bytes``, ``write_bytes``
     (by the server's own account), ``device_bytes`` (to the devices of its storages, until all was
     there), ``request_p50_s`` and others; absent where not known. The intervals of times are of
     their means, those of bytes from the least to the greatest. ``files``: by kind of file the bytes
@@ -717,7 +717,7 @@ class Judgement:
     ``findings``: those of the study first, then of its trials, the most severe first.
     ``scaling``: by numeric factor, throughput, a curve for each combination of held levels;
     ``scales`` has this and the latencies, with units, best levels and fits. ``resources``: by
-    treatment, by name (``server_cores``, ``cpu_s_per_query``, ``peak_rss_bytes``, ``index_bytes``,
+    treatment, by name (``server_cores``, ``cpu_s_per_query``, ``peak_memory_bytes``, ``index_bytes``,
     ``ingest_s``, ``ingest_documents_per_s``, ``read_bytes``, ``write_bytes``,
     ``jvm_compilers_s``, ``jvm_collectors_s``, ``client_cpu_share``) an Estimate.
     ``metric``: the one that the verdict is about. ``measure``: what the plan says was done. Of a

@@ -105,6 +105,7 @@ PROBE = pa.schema(
         ("devices", pa.list_(_DEVICE)),
         ("links", pa.list_(_LINK)),
         ("server_busiest", pa.list_(_THREAD)),
+        ("server_pss_bytes", pa.int64()),
     ]
 )
 

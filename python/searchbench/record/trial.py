@@ -228,6 +228,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 class ServerTotals(msgspec.Struct, frozen=True, kw_only=True):
     """The server over the measured window; None where it was not seen.
 
+    ``peak_rss_bytes``: its resident memory, added up over its processes, so that what they share
+    counts several times. ``peak_pss_bytes``: their proportional set sizes, in which it counts once;
+    twice a second at most, and None where the server is one process or the kernel does not tell.
     ``jvm_compilers_s``, ``jvm_collectors_s``: CPU time of a JVM's threads that compile and that
     collect garbage, within ``cpu_s``; None where no process is a JVM. ``busiest_thread_share``: of
     the time, how much that one thread ran whose name is ``busiest_thread``.
@@ -242,6 +245,12 @@ class ServerTotals(msgspec.Struct, frozen=True, kw_only=True):
     jvm_collectors_s: float | None = None
     busiest_thread_share: float | None = None
     busiest_thread: str = ""
+    peak_pss_bytes: int | None = None
+
+    @property
+    def peak_memory_bytes(self) -> int | None:
+        """The peak of its memory; what its processes share counts once where that is known."""
+        return self.peak_rss_bytes if self.peak_pss_bytes is None else self.peak_pss_bytes
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,11 +20,12 @@ def whole(trial: Trial) -> ServerTotals:
     """What the system used on all machines together; as on record where there is but this one.
 
     The peak of its memory is the sum of the peaks of each machine, which need not have been at one
-    moment. What is seen on this machine alone (single threads, a JVM) is not known of the whole.
+    moment; on hosts that are reached by ssh, what processes share counts several times. What is
+    seen on this machine alone (single threads, a JVM) is not known of the whole.
     """
     if not trial.elsewhere:
         return trial.server
-    own = trial.server
+    own = replace(trial.server, peak_rss_bytes=trial.server.peak_memory_bytes)
     if not trial.service.cpus:  # the server is on a host: nothing of the system is here
         own = replace(own, peak_rss_bytes=0, read_bytes=0.0, write_bytes=0.0, major_faults=0.0)
 

@@ -27,8 +27,8 @@ from searchbench.study.plan import Treatment
 
 _GRAVITY = ("invalid", "warning", "note")
 _UNITS: Mapping[str, str] = {
-    "seconds": "s", "documents_per_s": "documents/s", "cpu_s": "s", "peak_rss_bytes": "bytes",
-    "write_bytes": "bytes", "device_bytes": "bytes", "request_p50_s": "s", "request_p99_s": "s",
+    "seconds": "s", "documents_per_s": "documents/s", "cpu_s": "s",
+    "peak_memory_bytes": "bytes", "write_bytes": "bytes", "device_bytes": "bytes", "request_p50_s": "s", "request_p99_s": "s",
     "request_max_s": "s",
 }  # fmt: skip
 
@@ -127,7 +127,7 @@ def _row(job: JobDone) -> dict[str, float | None]:
         "seconds": seconds,
         "documents_per_s": documents / seconds if documents and seconds > 0 else None,
         "cpu_s": job.server.cpu_s,
-        "peak_rss_bytes": job.server.peak_rss_bytes,
+        "peak_memory_bytes": job.server.peak_memory_bytes,
         "write_bytes": job.server.write_bytes,
         "device_bytes": sum(own) if job.own_devices and job.still is not None else None,
         "request_p50_s": job.request_p50_s,

@@ -332,7 +332,7 @@ def resources(trials: Sequence[Trial], result: TreatmentResult) -> dict[str, Est
     for trial in (trial for trial in trials if trial.trial in valid):
         server = whole(trial)
         row: dict[str, float | None] = {
-            "peak_rss_bytes": server.peak_rss_bytes,
+            "peak_memory_bytes": server.peak_memory_bytes,
             "read_bytes": server.read_bytes,
             "write_bytes": server.write_bytes,
             "jvm_compilers_s": server.jvm_compilers_s,

@@ -185,8 +185,10 @@ def totals_of(run: Run) -> None:
     load, window, drive = run.opened.load.window, run.about.window, run.about.drive
     if run.about.asked and window is not None:
         # Most of this time the system was stopped or started: only its peak says something.
-        peak = spent(run.probe, window, started=True).peak_rss_bytes
-        run.about.server = ServerTotals(peak_rss_bytes=peak)
+        peak = spent(run.probe, window, started=True)
+        run.about.server = ServerTotals(
+            peak_rss_bytes=peak.peak_rss_bytes, peak_pss_bytes=peak.peak_pss_bytes
+        )
         run.about.host_window = machine_totals(run.probe, window, run.machine.others)
         return
     if window is None:

@@ -30,6 +30,7 @@ def server_totals(probe: pa.Table, window: Window) -> ServerTotals:
     return ServerTotals(
         cpu_s=_grown(probe, "server_cpu_s", window),
         peak_rss_bytes=pc.max(seen.column("server_rss_bytes")).as_py(),
+        peak_pss_bytes=pc.max(seen.column("server_pss_bytes")).as_py(),
         read_bytes=_grown(probe, "server_read_bytes", window),
         write_bytes=_grown(probe, "server_write_bytes", window),
         major_faults=_grown(probe, "server_major_faults", window),
@@ -50,6 +51,7 @@ def spent(probe: pa.Table, window: Window, *, started: bool) -> ServerTotals:
     return ServerTotals(
         cpu_s=_added(rows, "server_cpu_s", window, started=started),
         peak_rss_bytes=pc.max(seen.column("server_rss_bytes")).as_py(),
+        peak_pss_bytes=pc.max(seen.column("server_pss_bytes")).as_py(),
         read_bytes=_added(rows, "server_read_bytes", window, started=started),
         write_bytes=_added(rows, "server_write_bytes", window, started=started),
         major_faults=_added(rows, "server_major_faults", window, started=started),

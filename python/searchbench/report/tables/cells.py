@@ -24,7 +24,7 @@ TITLES = {
     "requests_per_query": "Requests per distinct query",
     "server_cores": "Cores in use",
     "client_cpu_share": "Client CPU",
-    "peak_rss_bytes": "Peak memory",
+    "peak_memory_bytes": "Peak memory",
     "read_bytes": "Read from disk",
     "write_bytes": "Written to disk",
     "jvm_compilers_s": "JVM: compiling",

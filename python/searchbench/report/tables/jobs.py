@@ -23,7 +23,7 @@ from searchbench.report.tables.cells import (
 _COSTS = {
     "documents_per_s": "Speed",
     "cpu_s": "CPU of the server",
-    "peak_rss_bytes": "Peak memory",
+    "peak_memory_bytes": "Peak memory",
     "write_bytes": "Written by the server",
     "device_bytes": "Written to its device",
 }

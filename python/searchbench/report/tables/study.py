@@ -41,7 +41,7 @@ from searchbench.report.tables.cells import (
 RESOURCES = (
     "cpu_s_per_query",
     "server_cores",
-    "peak_rss_bytes",
+    "peak_memory_bytes",
     "read_bytes",
     "write_bytes",
     "jvm_compilers_s",
