@@ -68,7 +68,9 @@ def sustained(
     anew = {name: {p.treatment for p in own} <= evidence.started for name, own in found.items()}
     drifts = {name: drift.of(own, order, anew=anew[name]) for name, own in found.items()}
     hidden = {name: drift.hidden(own, order, anew=anew[name]) for name, own in found.items()}
-    alone = Rank.MORE if kept or several else Rank.ANSWER
+    alone = (Rank.MORE, Rank.MORE) if kept or several else (Rank.ANSWER, Rank.MORE)
+    if several and len(found) > systems.FEW:  # some of many say little: which they are is chance
+        alone = (Rank.ASIDE, Rank.ASIDE)
     parts = [
         *([*said(sentences([one]), Rank.ANSWER, Rank.MORE)] for one in kept),
         [*said([promises.watched(steps)], Rank.DOUBT)],
@@ -85,8 +87,7 @@ def sustained(
                     else say.of_points(
                         name, own, drifts[name] is not None, hidden[name], failed_at.get(name, 0.0)
                     ),
-                    alone,
-                    Rank.MORE,
+                    *alone,
                 )
             ]
             for name, own in found.items()
