@@ -717,8 +717,8 @@ class Judgement:
     ``findings``: those of the study first, then of its trials, the most severe first.
     ``scaling``: by numeric factor, throughput, a curve for each combination of held levels;
     ``scales`` has this and the latencies, with units, best levels and fits. ``resources``: by
-    treatment, by name (``server_cores``, ``cpu_s_per_query``, ``peak_memory_bytes``, ``index_bytes``,
-    ``ingest_s``, ``ingest_documents_per_s``, ``read_bytes``, ``write_bytes``,
+    treatment, by name (``server_cores``, ``cpu_s_per_query``, ``peak_memory_bytes``,
+    ``index_bytes``, ``ingest_s``, ``ingest_documents_per_s``, ``read_bytes``, ``write_bytes``,
     ``jvm_compilers_s``, ``jvm_collectors_s``, ``client_cpu_share``) an Estimate.
     ``metric``: the one that the verdict is about. ``measure``: what the plan says was done. Of a
     sweep or a search for capacity ``steps`` has an entry for each trial, ``void`` says in a

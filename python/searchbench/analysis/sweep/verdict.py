@@ -69,7 +69,7 @@ def sustained(
     drifts = {name: drift.of(own, order, anew=anew[name]) for name, own in found.items()}
     hidden = {name: drift.hidden(own, order, anew=anew[name]) for name, own in found.items()}
     alone = (Rank.MORE, Rank.MORE) if kept or several else (Rank.ANSWER, Rank.MORE)
-    if several and len(found) > systems.FEW:  # some of many say little: which they are is chance
+    if several and say.together([*found], decide):  # a few of many would be there by chance
         alone = (Rank.ASIDE, Rank.ASIDE)
     parts = [
         *([*said(sentences([one]), Rank.ANSWER, Rank.MORE)] for one in kept),

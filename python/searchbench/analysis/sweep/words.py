@@ -311,7 +311,7 @@ def of_subjects(
         return []
     by_pair = of_pairs(found, compared)
     said = []
-    if len(names) > systems.FEW:
+    if together(names, compared):
         for metric in METRICS:
             own = {pair: _of(several, metric) for pair, several in by_pair.items()}
             own = {pair: several for pair, several in own.items() if several}
@@ -344,6 +344,14 @@ def of_subjects(
         if 0 < agree < of or (of and not agree and not several):
             said.append(disagreement(a, b, agree, of))
     return said
+
+
+def together(names: Sequence[str], compared: Sequence[Comparison]) -> bool:
+    """Whether subjects are spoken of together, and not pair by pair: there are many, or several
+    and nothing is resolved of any.
+    """
+    least = 2 if not any(c.verdict in ("faster", "slower") for c in compared) else systems.FEW
+    return len(names) > least
 
 
 def disagreement(a: str, b: str, agree: int, of: int) -> str:

@@ -28,8 +28,8 @@ from searchbench.study.plan import Treatment
 _GRAVITY = ("invalid", "warning", "note")
 _UNITS: Mapping[str, str] = {
     "seconds": "s", "documents_per_s": "documents/s", "cpu_s": "s",
-    "peak_memory_bytes": "bytes", "write_bytes": "bytes", "device_bytes": "bytes", "request_p50_s": "s", "request_p99_s": "s",
-    "request_max_s": "s",
+    "peak_memory_bytes": "bytes", "write_bytes": "bytes", "device_bytes": "bytes",
+    "request_p50_s": "s", "request_p99_s": "s", "request_max_s": "s",
 }  # fmt: skip
 
 

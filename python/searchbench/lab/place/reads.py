@@ -92,6 +92,8 @@ def measure(path: str, how: str, size: int, seconds: float, senders: int) -> dic
 
     Processes, because a fault of a mapping holds the interpreter's lock.
     """
+    if how == "mapped":
+        _forgotten(path)
     began = time.perf_counter()
     pipes = []
     for number in range(senders):
@@ -140,8 +142,11 @@ def _sent(path: str, how: str, size: int, end: float, of: tuple[int, int]) -> ar
 
 
 def _forgotten(path: str) -> None:
-    """Evict what was read through a mapping: nobody is to find it in memory."""
+    """Evict it from the page cache: all of it, as what was written lies there in large pieces that
+    no sender could evict alone; and afterwards nobody is to find what was read.
+    """
     file = os.open(path, os.O_RDONLY)
+    os.fsync(file)
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
     os.close(file)
 

@@ -161,16 +161,18 @@ def _requests(
 
 
 def _faults(group: Group, path: str, limits: Mapping[str, int]) -> float | None:
-    """Pages a second through a mapping; longer, if a short look was above a limit; None: too few.
+    """Pages a second through a mapping; longer, if a short look was not near the limit; None: too
+    few.
 
-    A limit hands out what it held back, so a sender that had no core for a while may have more.
+    A limit hands out what it held back, so a sender that had no core for a while may have more. And
+    it hands out several requests at a time, of which a short look may miss some.
     """
     most = min(limits.get("read_iops", math.inf), limits.get("read_bytes_per_s", math.inf) / _SMALL)
     for seconds in (_SECONDS, _LONGER_S):
         found = _result(_start(group, path, "mapped", _SMALL, seconds))
         if found["requests"] < _FEW:
             return None
-        if found["per_s"] <= most * (1 + TOLERANCE):
+        if abs(found["per_s"] / most - 1) < TOLERANCE:
             break
     return found["per_s"]
 

@@ -110,7 +110,8 @@ class Server:
         kilobytes = 0
         try:
             for pid in self._tree:
-                kilobytes += int(once(f"/proc/{pid}/smaps_rollup").partition(b"\nPss:")[2].split()[0])
+                rollup = once(f"/proc/{pid}/smaps_rollup")
+                kilobytes += int(rollup.partition(b"\nPss:")[2].split()[0])
         except (PermissionError, FileNotFoundError, IndexError):
             return None
         finally:
