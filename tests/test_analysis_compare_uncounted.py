@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,9 +45,9 @@ def write(
 
 
 def runs(
-    folder: Path, name: str, seed: int, server: Callable[[int], Server], n: int = 3, **how: object
+    folder: Path, name: str, seed: int, server: Callable[[int], Server], n: int = 3, **how: Any
 ) -> list[Record]:
-    return [write(folder / f"{name}{i}", seed + i, server(i), **how)  # type: ignore[arg-type]
+    return [write(folder / f"{name}{i}", seed + i, server(i), **how)
             for i in range(n)]  # fmt: skip
 
 
@@ -102,7 +103,7 @@ def test_the_order_of_runs_decides_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("measure", ["trials", "sweep"])
 def test_a_slow_query_on_both_sides_hides_no_hang(tmp_path: Path, measure: str) -> None:
     """A query that takes 3 s may account for much of a window of 7 s, and a hang is as long."""
-    how = {"measure": measure, "queries": 1500}
+    how: dict[str, Any] = {"measure": measure, "queries": 1500}
     first = runs(tmp_path, "a", 1, lambda _: hang(0, 3.0), **how)
     status, found = gate(first, runs(tmp_path, "b", 11, lambda _: hang(4.0, 3.0), **how))
     assert status in (1, 3)
