@@ -127,3 +127,22 @@ def test_copies_of_a_run_count_as_one() -> None:
     assert found is not None
     assert found.sds == (pytest.approx(0.01), None)
     assert ratio_over_runs(np.zeros(3), np.full(3, 0.1)) is None
+
+
+def test_which_run_is_given_first_does_not_decide_how_sure_three_or_more_are(
+    tmp_path: Path, first: list[Record]
+) -> None:
+    """A run whose trials scatter by 15 % has a wide interval of its own, wherever it is given."""
+    noisy = Study(blocks=3, seed=77, control=None, trial_noise=0.15, block_noise=0.002)
+    noisy.add("a", server=lognormal(0.004, 0.2), clients=4, seconds=6.0)
+    odd = open_record(noisy.write(tmp_path / "noisy"))
+    later = second(tmp_path, (0.12, 0.121, 0.119, 0.122))
+    for order in ([*first, odd], [odd, *first]):
+        found = against(order, later)
+        line = next(c for c in found.comparisons if c.metric == "throughput")
+        assert line.ratio is not None
+        assert line.ratio.interval is not None
+        assert line.ratio.interval.high < 0.95
+        assert line.p_value is not None
+        assert line.p_value < 0.001
+        assert not line.within

@@ -73,6 +73,24 @@ def test_starts_that_scatter_are_no_drift(blocks: int, by_block: float) -> None:
         assert sum(drift.of(*one) is not None for one in each) > 100, "of one that ran on"
 
 
+@pytest.mark.parametrize(("blocks", "by_block"), [(2, 0.03), (2, 0.05), (3, 0.05), (3, 0.1)])
+def test_what_blocks_that_scatter_show_as_often_is_said_to_be_perhaps_that(
+    blocks: int, by_block: float
+) -> None:
+    """Of a system that ran on, two blocks have their windows alone, and three are in order by
+    chance one time in three.
+    """
+    rng = np.random.default_rng(9)
+    found = [drift.of(*swept(rng, blocks, by_block=by_block)) for _ in range(400)]
+    shown = [one for one in found if one is not None]
+    assert len(shown) > (40 if blocks == 2 else 20)
+    assert sum(one.sure for one in shown) <= 26, "5 %, and chance"
+    for one in shown:
+        assert ("or its blocks only scatter" in drift.sentence("s", one)) is not one.sure
+    many = [drift.of(*swept(rng, 5, a_step=0.03)) for _ in range(100)]
+    assert sum("only scatter" not in drift.sentence("s", one) for one in many if one) >= 90
+
+
 def test_a_drift_of_systems_that_are_started_anew_is_seen_in_several_blocks() -> None:
     rng = np.random.default_rng(2)
     each = [drift.of(*swept(rng, 5, a_step=0.03), anew=True) for _ in range(100)]

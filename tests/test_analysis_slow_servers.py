@@ -188,3 +188,17 @@ def test_a_promise_is_not_broken_by_a_system_that_was_still_cold(tmp_path: Path)
     assert step.promises[0].verdict == "cannot tell"
     (step,) = driven(tmp_path / "broken", base, 300.0, 10.0, "poisson", "p99 < 3ms").steps
     assert step.promises[0].verdict == "broken"
+
+
+def test_a_limit_of_a_rare_quantile_is_rough_for_that_and_not_for_slow_requests(
+    tmp_path: Path,
+) -> None:
+    judged, _ = searched(tmp_path / "r", {"s": fixed(1, 0.002)}, "p99.9 < 20ms", 400.0)
+    (found,) = judged.capacity
+    assert found.enough > 1, "300 late requests of 0.1 % are more than 600 s at 500 a second"
+    assert found.holds is not None
+    assert "rough: p99.9 < 20ms is of so rare a quantile that a trial has to have 300,000 " in (
+        found.sentence
+    )
+    assert "requests that take so long" not in found.sentence
+    assert "or promise a quantile that is less rare" in found.sentence

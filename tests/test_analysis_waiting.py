@@ -119,6 +119,39 @@ def test_the_same_of_two_records(
     assert found.regressed is (None if cheaper else False)
 
 
+@pytest.mark.parametrize("measure", ["trials", "sweep"])
+def test_a_loss_that_is_made_up_for_by_other_answers_is_no_pass(
+    tmp_path: Path, one_worker: None, measure: str
+) -> None:
+    """The second gives up what others wait for, and takes nearly twice as long for all the rest."""
+    dear = 56 / 72  # of the seven before one of the rest, as the clients ask in turns
+    pace = 0.004 * (8 - dear + 10 * dear) / (8 - dear + 0.05 * dear)
+    assert pace > 0.008
+    sides = ("x", 0.004, 10.0, good_answer), ("x", pace, 0.05, other)
+    runs = [[written(tmp_path / f"{i}-{k}", side, measure=measure, seed=10 * i + k)
+             for k in range(3)] for i, side in enumerate(sides)]  # fmt: skip
+    found = compare_records(runs[0][0], runs[1][0], same=runs[0][1:], same_b=runs[1][1:])
+    (rate,) = (c for c in found.comparisons if c.metric == "throughput")
+    assert rate.ratio is not None
+    assert rate.ratio.value == pytest.approx(1, abs=0.1)
+    assert rate.answers_floor > 1.5
+    assert "waiting behind them" in found.not_known["x 8"]
+    assert found.regressed is not False
+
+
+@pytest.mark.parametrize("measure", ["trials", "sweep"])
+@pytest.mark.parametrize("times", [1.0, 2.0])
+def test_equal_servers_pass_though_some_answers_are_others_at_equal_cost(
+    tmp_path: Path, one_worker: None, measure: str, times: float
+) -> None:
+    sides = ("x", 0.004, times, good_answer), ("x", 0.004, times, other)
+    runs = [[written(tmp_path / f"{i}-{k}", side, measure=measure, seed=10 * i + k)
+             for k in range(3)] for i, side in enumerate(sides)]  # fmt: skip
+    found = compare_records(runs[0][0], runs[1][0], same=runs[0][1:], same_b=runs[1][1:])
+    assert found.not_known == {}
+    assert found.regressed is False
+
+
 def spared(path: Path, *subjects: tuple[str, bool], measure: str = "sweep") -> Record:
     """One worker, equal systems. ``subjects``: name, and whether it cannot be asked ``DEAR``."""
     study = Study(blocks=3, seed=3, control=None, trial_noise=0.003, block_noise=0.005,

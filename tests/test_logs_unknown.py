@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from searchbench.analysis.logs.as_json import as_json
@@ -77,3 +78,25 @@ def test_what_a_cache_would_have_saved_is_called_an_estimate(tmp_path: Path) -> 
     assert "would have saved about" in told
     assert "may be much more where repetitions follow each other closely" in told
     assert "up to" not in told
+
+
+def of_words(path: Path, n: int, seed: int, slower: float) -> LogJudgement:
+    """Searches of one word to five, ``n`` of each; those of five words take so much longer."""
+    rng = np.random.default_rng(seed)
+    words = [1 + i % 5 for i in range(5 * n)]
+    times = 20 * np.exp(1.2 * rng.standard_normal(len(words)))
+    times *= np.where(np.array(words) == 5, slower, 1.0)
+    return sphinx(path, np.ceil(times).astype(int).tolist(),
+                  [" ".join(f"w{k}" for k in range(count)) for count in words])  # fmt: skip
+
+
+def test_numbers_of_words_are_told_apart_only_beyond_chance(tmp_path: Path) -> None:
+    """Of 120 equal searches each, some p95 is mostly 1.5 times another."""
+    equal = [of_words(tmp_path / f"{i}.log", 120, i, 1.0) for i in range(12)]
+    p95 = [[row.quantiles_s["p95"] or 0.0 for row in of.words] for of in equal]
+    assert sum(max(own) >= 1.5 * min(own) for own in p95) >= 6
+    assert sum(bool(said(of, "Words")) for of in equal) <= 1
+    told = said(of_words(tmp_path / "slow.log", 400, 99, 4.0), "Words")
+    assert told.startswith("The p95 of searches of 5 words is ")
+    assert " times that of searches of " in told
+    assert told.count(" to ") == 2, "with both intervals"

@@ -34,6 +34,7 @@ from searchbench.analysis.judgement import (
 )
 from searchbench.analysis.roles.model import (
     Beside,
+    Durable,
     FaultResult,
     RoleResult,
     RolesJudged,
@@ -460,6 +461,16 @@ def test_faults_and_overloads_have_sheets_where_there_are_any(tmp_path: Path) ->
     assert (first["figure"], first["value"], first["times"]) == ("failed", "0.1", "")
     assert (second["figure"], second["value"], second["not_within"]) == ("normal_s", "inf", "2")
     assert (second["base_per_s"], second["most_per_s"]) == ("100.0", "300.0")
+
+
+def test_the_sheet_of_faults_says_where_a_count_may_cancel_out(tmp_path: Path) -> None:
+    durable = Durable(acknowledged=100, lost=3, unapplied=0, unknown=0, asked=0, missing=0,
+                      counted=2, cancels=1)  # fmt: skip
+    fault = FaultResult("crash", "kill", "server", "t", "t", {}, 2, back=True, durable=durable)
+    judged = replace(examples.judgement(2), roles=RolesJudged(faults=(fault,)))
+    write_sheets(judged, tmp_path)
+    (row,) = rows(tmp_path / "faults.csv")
+    assert (row["writes_lost"], row["writes_counted"], row["writes_cancels"]) == ("3", "2", "1")
 
 
 def test_sheets_hold_whole_numbers_and_no_formulas(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ BESIDE = (
 )  # fmt: skip
 
 # A row for each figure of each fault of a treatment, with what became of acknowledged writes.
-_LOST = ("acknowledged", "lost", "unapplied", "unknown", "asked", "missing", "counted")
+_LOST = ("acknowledged", "lost", "unapplied", "unknown", "asked", "missing", "counted", "cancels")
 FAULTS = (
     "role", "fault", "of", "treatment", "label", "levels", "trials", "back", "requests",
     "not_within", "unknown", "why", "resolution_s", "looked_s", "trouble", "otherwise", "compared",

@@ -250,11 +250,13 @@ def _no_usual_speed(used: Sequence[Driven], where: Posterior) -> str:
 
 
 def rough(
-    found: Bracket, effort: float, enough: float = SURE_EFFORT, *, by_queue: bool = False
-) -> Bracket:
+    found: Bracket, effort: float, enough: float = SURE_EFFORT, *, by_queue: bool = False,
+    rare: str = "",
+) -> Bracket:  # fmt: skip
     """The same; of trials too short for it, it is not said to hold with 95 %.
 
-    ``enough``: the least effort of which it is. ``by_queue``: for the queue, and not for requests.
+    ``enough``: the least effort of which it is. ``by_queue``: for the queue, and not for requests;
+    ``rare``: what these are so many for, if not for slow ones.
     """
     if effort >= enough or found.sentence.startswith(NOT_COMPARABLE):
         return found
@@ -264,13 +266,16 @@ def rough(
     if enough > SURE_EFFORT:
         trials = f"than {LONGEST_S * effort:g} s"
         why = f"requests that take so long need longer trials {trials}"
+        if rare:
+            why = f"{rare}, which at this rate takes longer {trials}"
         if by_queue:
             why = f"to build up to so long a limit a queue needs longer trials {trials}"
         told += (
             f" {ROUGH}: {why}, and of simulated searches so short up to half missed the truth. "
             f"Search with an effort of {enough:.2g} or more before you rely on it"
         )
-        told += ", or promise a shorter time." if by_queue else "."
+        lesser = ", or promise a quantile that is less rare." if "rare a quantile" in rare else "."
+        told += ", or promise a shorter time." if by_queue else lesser
         if by_queue and LONGEST_S * enough > _HOUR_S:
             told += (
                 " Its trials would last hours. Shorter ones show how much the system answers at "

@@ -18,20 +18,22 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from searchbench.analysis.capacity import answers, errors, filling, too_low
-from searchbench.analysis.capacity.posterior import Posterior, posterior
+from searchbench.analysis.capacity.posterior import TAIL, Posterior, posterior
 from searchbench.analysis.capacity.promise import Judged
+from searchbench.analysis.words import percent
 
 WIDTH = 0.05
 TRIALS = 11  # of a search for one promise
 MOST_OF_START = 3  # trials that errors of a start broke, for which as many more are driven
 FURTHER = 6  # more, for each further promise of the same search
-DOUBT = 0.025  # on each side
+DOUBT = TAIL  # on each side
 LATE_ONES = 300  # that a full trial should have, where as many are late as may be
 CLUSTER = 150  # of more late requests at a time, trials are longer in proportion, up to twice
 AGAIN = 2  # full trials on each side: a server changes
 COVERED_S = 60.0  # of one below the limit: a merge or a neighbour may come once a minute
 SHORTEST_S, LONGEST_S = 1.0, 120.0
 SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
+USUAL = 0.01  # of the requests may be late, by the usual promise: a p99
 FEWEST = 20  # requests of a trial, as they are expected
 _SHORT = 0.2  # the length of a trial that only looks for the side, of a full one's
 _WARMUP = 0.15
@@ -322,10 +324,13 @@ def full_s(seen: Seen, rate_per_s: float) -> float:
 
 def _requests(seen: Seen) -> float:
     """How many a full trial should have."""
-    return max(
-        (LATE_ONES if c.limit_ns is not None else 4) / c.allowed / _share(seen, i)
-        for i, c in enumerate(k.condition for k in seen.driven[0].judged.kept)
-    )
+    return max(_of_condition(seen, i) for i in range(len(seen.driven[0].judged.kept)))
+
+
+def _of_condition(seen: Seen, index: int) -> float:
+    """The same for one condition."""
+    c = seen.driven[0].judged.kept[index].condition
+    return (LATE_ONES if c.limit_ns is not None else 4) / c.allowed / _share(seen, index)
 
 
 def by_queue(seen: Seen) -> bool:
@@ -334,6 +339,20 @@ def by_queue(seen: Seen) -> bool:
         return False
     rate = seen.by_rate.where.quantile(0.5)
     return full_s(seen, rate) > max(SHORTEST_S, 1.01 * _requests(seen) / rate)
+
+
+def rare(seen: Seen) -> str:
+    """Which condition full trials need so many requests for, a clause; empty: no more than a p99 of
+    all requests needs.
+    """
+    need, index = max((_of_condition(seen, i), -i) for i in range(len(seen.driven[0].judged.kept)))
+    if need <= 1.01 * LATE_ONES / USUAL:
+        return ""
+    condition = seen.driven[0].judged.kept[-index].condition
+    what = "so rare a quantile" if condition.limit_ns is not None else "so small a share"
+    if condition.allowed >= USUAL:
+        what = f"so few requests ({percent(_share(seen, -index))})"
+    return f"{condition.text} is of {what} that a trial has to have {need:,.0f} of all requests"
 
 
 def enough(seen: Seen) -> float:

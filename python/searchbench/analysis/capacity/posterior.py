@@ -28,7 +28,9 @@ The prior is flat in ln r* and ln b; FLOORS have the chances FLOOR_PRIOR before 
 posterior is integrated by trapezoids on a grid that is dense about the trials' rates, then once
 more at equal steps of every condition's chance: the error of a chance is below 0.001. That the
 system keeps up is a condition more: what is lacking of the offered is max(0, 1 - c / r), and 1 % of
-it is allowed. The promise's r* is the least of its conditions'.
+it is allowed. The promise's r* is the least of its conditions'. Of several that may be the least,
+one has an upper end below the truth more often than one alone has, so the chance of its upper ends
+is shared among them (``of_several``).
 """
 
 from __future__ import annotations
@@ -68,6 +70,7 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 _ABOUT, _STEPS = 20, 250  # points of the first grid on each side of a rate; of the second
 _ALLOWED_LACK = 0.01
+TAIL = 0.025  # the chance that r* is beyond an end of the interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +112,33 @@ def posterior(rates: Sequence[float], judged: Sequence[Judged], alike: Sequence[
     grid = np.unique(np.concatenate([grid, *(np.interp(even, p.below, grid) for p in parts)]))
     parts = _parts(rates, judged, alike, grid)
     # All conditions are of one server: in a trial in which it is slow, all of them suffer.
-    below = np.max([p.below for p in parts], axis=0)
+    below = of_several(np.max([p.below for p in parts], axis=0), _rivals(parts[1:]))
     most = max(parts, key=lambda p: p.differs)
     return replace(most, below=below, first=_first([p.below for p in parts]))
+
+
+def of_several(below: Floats, conditions: int) -> Floats:
+    """``below``, the greatest chance of all conditions, for the least r* of so many of them.
+
+    If k conditions have one limit, the least of their upper ends is below it as often as any of
+    them is, up to k times TAIL. So what TAIL leaves of ``below`` is what TAIL / k left of it
+    (Bonferroni); the lower half stays, since the least of the lower ends errs on the safe side.
+    """
+    if conditions < 2:
+        return below
+    power = math.log(2 * TAIL) / math.log(2 * TAIL / conditions)
+    above = np.minimum(0.5, 1 - below)
+    return np.where(below > 0.5, 1 - 0.5 * (2 * above) ** power, below)
+
+
+def _rivals(parts: Sequence[Posterior]) -> int:
+    """How many conditions may be the least: whose lower end is below all upper ends. Those that
+    break far above play no part.
+    """
+    if len(parts) < 2:
+        return len(parts)
+    least = min(p.quantile(1 - TAIL / len(parts)) for p in parts)
+    return sum(p.quantile(TAIL) <= least for p in parts)
 
 
 def _first(below: Sequence[Floats]) -> tuple[float, ...]:

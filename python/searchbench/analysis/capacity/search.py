@@ -29,6 +29,7 @@ from searchbench.analysis.capacity.pace import (
     enough,
     following,
     full_s,
+    rare,
     warmup_s,
 )
 from searchbench.analysis.capacity.promise import Judged, judge
@@ -227,7 +228,8 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
         least = max((enough(one) for one in seen), default=SURE_EFFORT)
         hull = _hull([bracket(one, judging.effort) for one in seen], seen)
         queue = any(enough(one) == least and by_queue(one) for one in seen)
-        hull = rough(hull, judging.effort, least, by_queue=queue)
+        of_rare = next((rare(one) for one in seen if one.driven and enough(one) == least), "")
+        hull = rough(hull, judging.effort, least, by_queue=queue, rare=of_rare)
         breaks_first = first.breaks_first(seen, promises[promise])
         of_class = first.sentence(breaks_first) or first.broken_at_all(seen, promises[promise])
         found.append(

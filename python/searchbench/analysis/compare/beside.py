@@ -37,24 +37,28 @@ def answered_otherwise(a: Run, b: Run, key: Key, pair: Pair | None) -> Ints:
 def held(draft: Draft, sides: tuple[Run, Run], key: Key, other: Ints, pair: Pair | None) -> Draft:
     """The line, with how large a gain ``other`` could make of it, if it is no larger. ``pair``: of
     the queries that the line may be over.
+
+    Where no gain is told, such a gain of throughput may have made up for a loss
+    (``otherwise.hides``).
     """
     line, p = draft
     ratio = line.ratio
-    if ratio is None or ratio.value <= 1 or line.answers_doubt or not other.size:
+    if ratio is None or line.answers_doubt or not other.size:
         return draft
-    if ratio.interval is not None and not within.resolved(ratio):
-        return draft  # no gain is told of it
+    told = ratio.value > 1 and (ratio.interval is None or within.resolved(ratio))
+    if not told and line.metric != "throughput":
+        return draft
     results = sides[0].by_key[key], sides[1].by_key[key]
     a, b = (asked.by_block(t) for t in results)
     load, samples = sides[0].load(key), (sides[0].samples, sides[1].samples)
     floor = max(
         otherwise.by_the_queue(
             samples[1].measured(b[k].trial), samples[0].measured(a[k].trial), load, other,
-            line.metric,
+            line.metric, seen=not told,
         )
         for k in a.keys() & b.keys()
     )  # fmt: skip
-    if floor < otherwise.least(ratio):
+    if floor < otherwise.least(ratio) if told else not otherwise.hides(ratio, floor):
         return draft
     agreed = pair.agreement if pair is not None else None
     n, of = (agreed.queries - agreed.agreeing, agreed.queries) if agreed else (0, 0)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from searchbench.analysis.answer import Rank, Said, said
-from searchbench.analysis.compare import answered, builds, standing, unread
+from searchbench.analysis.compare import answered, builds, standing, uncounted, unread
 from searchbench.analysis.compare.lost import Lost
 from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
@@ -117,7 +117,8 @@ def sentences(
         [_of_absent(found.absent), _only_in_first(found, {**lost, **gone.not_known})], Rank.DOUBT
     )
     told += said(gone.partly, Rank.DOUBT)
-    told += said([_only_leads(own, found.unit)], Rank.DOUBT)
+    counted = uncounted.sentence(lines, gone.not_known)
+    told += said([counted, _only_leads(own, found.unit)], Rank.DOUBT)
     told += said([_of_queries(own, require, found.unit)], Rank.MORE)
     built = builds.sentence([line.build_floor for line in own])
     told += said([_of_doubts(own), _of_failed(own), built], Rank.DOUBT)

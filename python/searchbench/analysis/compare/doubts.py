@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, product, starmap
 
-from searchbench.analysis.compare import builds, failed, otherwise, standing, state, whole
+from searchbench.analysis.compare import builds, failed, kept, otherwise, standing, state, whole
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine
 from searchbench.analysis.words import of_job
@@ -114,6 +114,10 @@ def _of_requests(
         )
         for (_, a, i), (_, b, j) in product(winners, rivals)
     )
+    if line.metric == "throughput":
+        each = [[kept.of(run.by_key[key], run.load(key), run.samples) for _, run, key in side]
+                for side in (winners, rivals)]  # fmt: skip
+        by_failed = max(by_failed, kept.made(*each))
     key = sides[0][0][2]
     by_build = builds.floor(len(once), line.ratio) if key in once else 1.0
     own = [line.reason, failed.said([("the first", shares[0]), ("the second", shares[1])])]

@@ -121,7 +121,8 @@ def _draft(
         low = one.unordered(line.ratio)
         if low and line.verdict != "not comparable":
             why = f"{low}, so which is more depends on the rate"
-            reason = "; ".join(filter(None, (line.reason, why)))
+            said = (line.reason,) if "depends on the rate" in line.reason else (line.reason, why)
+            reason = "; ".join(filter(None, said))
             line, p = replace(line, verdict="not resolved", reason=reason), None
         one.drafts.append((line, p))
 

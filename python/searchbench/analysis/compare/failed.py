@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from searchbench.analysis.compare import kept
 from searchbench.analysis.compare.mix import timed
 from searchbench.analysis.judgement import Comparison, TreatmentResult, TrialResult
 from searchbench.analysis.trial import latency
+from searchbench.analysis.trial.measured import Samples
 from searchbench.analysis.trial.replies import OTHERWISE
 from searchbench.analysis.words import listed, percent
 from searchbench.record.trial import Load
@@ -114,11 +116,13 @@ def against(
     by_id: Mapping[str, TreatmentResult],
     loads: Mapping[str, Load],
     whole: Mapping[str, TreatmentResult] | None = None,
+    samples: Samples | None = None,
 ) -> str:
     """Why the winner's failed requests keep a ratio from being resolved; empty: they do not.
 
     ``whole``: of treatments that have the figures of one class, those with the figures of all: a
-    client's time is spent on requests of every class.
+    client's time is spent on requests of every class. ``samples``: by which it is known how much of
+    that time is in no latency, beyond what the edges of windows are.
     """
     if c.ratio is None or not c.ratio.value:
         return ""
@@ -129,9 +133,11 @@ def against(
         return why(winner.label, failed=bool(share(winner)), otherwise=bool(otherwise(winner)))
     of_both, of_all = (own, loads[rival.treatment]), whole or by_id
     every = of_all[winner.treatment], of_all[rival.treatment]
-    if ratio <= uncounted(*every, of_both, c.metric):
-        return why(winner.label, failed=bool(share(winner)))
-    return ""
+    lacking = uncounted(*every, of_both, c.metric)
+    if samples is not None and c.metric == "throughput":
+        each = [[kept.of(t, load, samples)] for t, load in zip(every, of_both, strict=True)]
+        lacking = max(lacking, kept.made(*each))
+    return why(winner.label, failed=bool(share(winner))) if ratio <= lacking else ""
 
 
 def why(winner: str, *, failed: bool, otherwise: bool = False) -> str:

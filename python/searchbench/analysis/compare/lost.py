@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from searchbench.analysis.compare import otherwise
+from searchbench.analysis.compare import otherwise, uncounted
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine, TrialResult
 from searchbench.analysis.stats.distributions import more_often
@@ -161,14 +161,15 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
 def _seems_lost(line: RecordLine, threshold: float) -> bool:
     """Whether it lost more than the threshold, surely but for what else could make that; or as far
     as is known, where nothing tells how sure that is: without an interval, and by searches of
-    little effort. (Other searches without one say it themselves.)
+    little effort. (Other searches without one say it themselves.) Also where its clients surely
+    waited for what no latency contains, and only how much the rest scatters leaves it open.
     """
     ratio, span = line.ratio, line.ratio.interval if line.ratio else None
     if line.verdict != "not resolved" or ratio is None or ratio.value >= 1 - threshold:
         return False
     if span is None:
         return not line.metric.startswith("capacity")
-    if span.level < LEVEL:
+    if span.level < LEVEL or uncounted.SURE in line.reason:
         return True
     if line.p_value is None or line.p_value >= ALPHA:
         return False
@@ -179,15 +180,21 @@ def _seems_lost(line: RecordLine, threshold: float) -> bool:
 def _apart(line: RecordLine, threshold: float, nothing: bool) -> bool:
     """Whether both answer ``nothing`` alike, and no loss is resolved all the same; or whether a
     loss of more than the threshold may be hidden by what is gained from the queries answered
-    otherwise.
+    otherwise: by a gain, or by throughput that is much the same because both cancel out.
     """
-    if line.verdict != "not resolved" or not line.answers_doubt or of_job(line.metric):
+    open_ones = ("not resolved", "slower", "differs")
+    if line.verdict not in open_ones or not line.answers_doubt or of_job(line.metric):
         return False
+    unresolved = line.verdict == "not resolved"
     if otherwise.SHARED not in line.answers_doubt:
-        return nothing
-    if line.ratio is None or line.p_value is None or line.p_value >= ALPHA:
+        return nothing and unresolved
+    if line.ratio is None or line.ratio.value / line.answers_floor >= 1 - threshold:
         return False
-    return line.ratio.value / line.answers_floor < 1 - threshold
+    if unresolved and line.p_value is not None and line.p_value < ALPHA:
+        return True
+    told = line.ratio.value < 1 - threshold and not unresolved
+    cancel = otherwise.hides(line.ratio, line.answers_floor) and not told
+    return cancel and line.metric == "throughput"
 
 
 def _words(metric: str) -> str:

@@ -10,6 +10,8 @@ alone is held against what these could make of it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,15 @@ from numpy.typing import NDArray
 from searchbench.analysis.compare import waiting
 from searchbench.analysis.compare.standing import MOST
 from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.stats import within
 from searchbench.analysis.trial import latency
 from searchbench.analysis.trial.measured import Measured
 from searchbench.record.trial import Load
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+MOST_SEEN = 0.9  # of a cycle, that waiting for others is taken to be at most
+_ABOVE = math.nextafter(1, 2)  # a ratio of which the second is the winner
 UNLOADED = 0.25  # quantile of a request's own times that has hardly any waiting in it
 SHARED = "share the server with the rest"  # in whatever says that these may have made a ratio
 
@@ -59,9 +64,12 @@ def floor(
     return max(1.0, after / before) if before > 0 else math.inf
 
 
-def by_the_queue(winner: Measured, rival: Measured, load: Load, other: Ints, metric: str) -> float:
+def by_the_queue(
+    winner: Measured, rival: Measured, load: Load, other: Ints, metric: str, *, seen: bool = False
+) -> float:
     """The ratio over all requests but ``other`` that these could make, for the rest shares the
-    server with them; infinite: any. ``load``: the rival's.
+    server with them; infinite: any. ``load``: the rival's. ``seen``: of throughput, as far as times
+    show it, without what asking in turns may hide; never infinite.
 
     One of ``other`` makes those after it wait, and leaves them caches without what they need, or
     garbage to collect. Of the latter nothing is seen from outside; it is taken to cost no more than
@@ -81,18 +89,19 @@ def by_the_queue(winner: Measured, rival: Measured, load: Load, other: Ints, met
     if not at.any():
         return 1.0
     if at.all():
-        return math.inf
+        return 1.0 if seen else math.inf
     share, times = float(at.mean()), _times(rival, kind)[~at]
     longer = max(0.0, _longer(rival, other) - _longer(winner, other))
     after = share / (1 - share) * longer  # by which one of the rest is slowed on average
     if closed:
         clients = load.clients or 1
-        fewer = _finds_fewer(rival, at, clients)
+        fewer = 0.0 if seen else _finds_fewer(rival, at, clients)
         if fewer >= 1:
             return math.inf
         delay = (after + (clients - 1) * share * longer) / (1 - fewer)
         if name == "":
             cycle = float(_times(rival, "response")[~at].mean()) + (load.think_s or 0.0)
+            delay = min(delay, MOST_SEEN * cycle) if seen else delay
             return cycle / (cycle - delay) if delay < cycle else math.inf
         least = waiting.least(times, name, delay)
     elif rival.due_ns is None or of_work(rival, other) > 1 - MOST:
@@ -220,6 +229,28 @@ def least(ratio: Estimate) -> float:
     if ratio.interval is not None:
         low, high = ratio.interval.low, ratio.interval.high
     return max(1.0, low if ratio.value > 1 else 1 / high if high > 0 else 1.0)
+
+
+def hides(ratio: Estimate, floor: float) -> bool:
+    """Whether the rest surely became slower if ``floor`` is what others made of the ratio: also the
+    upper end of its interval is then a loss. Of what is not known nothing is hidden.
+    """
+    span = ratio.interval
+    return span is not None and span.high < floor < math.inf
+
+
+def gain(
+    made: Callable[..., tuple[float, str]], ratio: Estimate, *, cancel: bool
+) -> tuple[float, str]:
+    """How large a gain other answers could make, and how, as ``made`` of a ratio above 1 says.
+    ``cancel``: where none is told, such a gain may have made up for a loss of all the rest.
+    """
+    told = ratio.value > 1 and (ratio.interval is None or within.resolved(ratio))
+    if cancel and not told:
+        most, how = made(ratio=replace(ratio, value=max(ratio.value, _ABOVE)), seen=True)
+        if hides(ratio, most):
+            return most, how
+    return made(ratio=ratio) if ratio.value > 1 else (1.0, "")
 
 
 def _times(measured: Measured, kind: str) -> Floats:

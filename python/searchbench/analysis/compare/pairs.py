@@ -137,6 +137,7 @@ class Drafts:
     noises: Mapping[str, Noise | None]
     by_jobs: Mapping[tuple[str, str], str]
     whole: Mapping[str, TreatmentResult] | None = None
+    samples: Samples | None = None
 
     @property
     def p_values(self) -> list[float | None]:
@@ -204,7 +205,7 @@ def drafts(
                 )  # fmt: skip
             draft = replace(draft, queries_measured=measured, requests_alike=alike)
             found.append((draft, logs, said))
-    return Drafts(found, by_id, loads, noises, by_jobs)
+    return Drafts(found, by_id, loads, noises, by_jobs, samples=samples)
 
 
 def decided(of: Drafts, beside: Sequence[float | None] = ()) -> tuple[Comparison, ...]:
@@ -221,7 +222,7 @@ def decided(of: Drafts, beside: Sequence[float | None] = ()) -> tuple[Comparison
             said,
             of.by_jobs[comparison.a, comparison.b]
             if of_job(comparison.metric)
-            else failed.against(comparison, of.by_id, of.loads, of.whole),
+            else failed.against(comparison, of.by_id, of.loads, of.whole, of.samples),
         )
         for (comparison, logs, said), p in zip(of.each, adjusted, strict=False)
     )

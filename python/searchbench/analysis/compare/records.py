@@ -28,6 +28,7 @@ from searchbench.analysis.compare import (
     setup,
     sweeps,
     treatments,
+    uncounted,
 )
 from searchbench.analysis.compare.reconsider import would_change
 from searchbench.analysis.compare.run import Run
@@ -37,6 +38,7 @@ from searchbench.analysis.stats.intervals import ALPHA, LEVEL, holm, ratio_over_
 from searchbench.errors import SearchbenchError
 from searchbench.record import Record
 
+SHOWN = 3  # runs of each side, from which on they show all of their noise
 WITHIN = "the interval is of these two runs and does not cover how much runs of one thing differ"
 
 
@@ -160,9 +162,11 @@ def _drafts(
     if _trials(before, after):
         matched = treatments.match(before, after)
         both = zip(*_compared(matched), strict=True)
-        return matched.matched, [_lesser(*one) for one in both], None
+        drafts = [uncounted.held(_lesser(*one), before, after, threshold) for one in both]
+        return matched.matched, drafts, None
     of_each = every_run.find(before, after, threshold, _over_runs)
-    return of_each.matched, of_each.drafts(), of_each
+    drafts = [uncounted.held(draft, before, after, threshold) for draft in of_each.drafts()]
+    return of_each.matched, drafts, of_each
 
 
 def _decided(
@@ -248,8 +252,11 @@ def _over_runs(
         np.array([begin, *(math.log(one.ratio.value) for one in side if one.ratio)])
         for begin, side in zip((0.0, math.log(line.ratio.value)), further, strict=True)
     )
-    # Runs are not surer than what was measured within them.
-    found = ratio_over_runs(a, b, math.log(span.high / span.low) / 2 if span else 0.0)
+    # Two runs are not surer than what was measured within them. More show it themselves, as their
+    # values have that noise in them; else the run that is given first would decide. Searches may
+    # err alike in all runs.
+    few = min(a.size, b.size) < SHOWN or line.metric.startswith("capacity")
+    found = ratio_over_runs(a, b, math.log(span.high / span.low) / 2 if span and few else 0.0)
     if found is None:
         return line, p
     low, high = math.exp(found.ratio.low), math.exp(found.ratio.high)
@@ -258,8 +265,8 @@ def _over_runs(
     reason = "" if line.reason == TRIED_ONCE else line.reason
     runs, sd = (a.size, b.size), math.sqrt(found.noise.variance)
     line = replace(line, run_sds=found.sds, within=found.within)
-    few = min((line, *chain(*further)), key=_covered)
-    line = replace(line, queries_used=few.queries_used, queries_measured=few.queries_measured)
+    one = min((line, *chain(*further)), key=_covered)
+    line = replace(line, queries_used=one.queries_used, queries_measured=one.queries_measured)
     # Of the second's runs the one counts whose answers leave most open.
     least = max((line, *further[1]), key=lambda one: one.answers_floor)
     line = replace(line, answers_doubt=least.answers_doubt, answers_floor=least.answers_floor)

@@ -17,7 +17,7 @@ from typing import Any
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity import alike as capacity_alike
 from searchbench.analysis.capacity.verdict import above, interval, leads, rough, unordered
-from searchbench.analysis.compare import lesser, loads
+from searchbench.analysis.compare import lesser, loads, otherwise
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.compare.same_work import SIDES, SameWork, same_work
 from searchbench.analysis.compare.unread import Unread
@@ -338,10 +338,11 @@ def _lines(
         if metric == "answered" and a.kind != "closed":
             reasons.insert(0, _behind(a, b))
         doubt, most = work.doubt(), 1.0
-        if ratio is not None and ratio.value > 1 and not doubt:
-            rest = mixed is not None and mixed is not mixes[0]
+        if ratio is not None and not doubt:
             driven_by = first[0].loads[a.treatment], second[0].loads[b.treatment]
-            most, how = alike.floor(work, (a, b), samples, driven_by, metric, ratio, rest=rest)
+            rest = mixed is not None and mixed is not mixes[0]
+            made = partial(alike.floor, work, (a, b), samples, driven_by, metric, rest=rest)
+            most, how = otherwise.gain(made, ratio, cancel=rest and metric == "answered")
             doubt = how if most > 1 else ""
         yield (
             RecordLine(

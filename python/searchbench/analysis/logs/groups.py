@@ -76,12 +76,13 @@ class Groups:
         """One row of figures; ``whole``: what is counted of all searches."""
         own = self.total(rows)
         n, timed, known = own["n"], own["timed"], own["hits_known"]
+        times = self.spread(rows) if timed else None
         return Row(
             name,
             n,
             n / max(1, whole["n"]),
             own["sum_ns"] / whole["sum_ns"] if timed and whole["sum_ns"] else None,
-            self.spread(rows).quantiles_s() if timed else {},
+            times.quantiles_s() if times else {},
             own["max_ns"] / 1e9 if timed else None,
             own["zero"] / known if known else None,
             own["hits"] / known if known else None,
@@ -90,6 +91,7 @@ class Groups:
             own["cached"] / n,
             own["cpu_us"] / own["cpu_known"] / 1e3 if own["cpu_known"] else None,
             own["ios"] / own["ios_known"] if own["ios_known"] else None,
+            times.between_s(0.95) if times else None,
         )
 
     def by(self, kind: str, whole: dict[str, int], most: int) -> tuple[Row, ...]:

@@ -16,6 +16,7 @@ class Row:
 
     Shares are of the group, but ``share`` and ``share_of_time``, which are of all searches. None:
     the log does not say. ``quantiles_s``: p50, p90, p95, p99, p99.9; 0 is below the resolution.
+    ``p95_between_s``: the ends of its interval (``Spread.between_s``).
     """
 
     name: str
@@ -31,6 +32,7 @@ class Row:
     cached: float
     cpu_ms: float | None = None
     ios: float | None = None
+    p95_between_s: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

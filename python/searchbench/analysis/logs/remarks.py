@@ -136,13 +136,20 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         slow = max(words, key=lambda row: row.quantiles_s["p95"] or 0)
         fast = min(words, key=lambda row: row.quantiles_s["p95"] or 0)
         ratio = (slow.quantiles_s["p95"] or 0) / (fast.quantiles_s["p95"] or 1)
-        if ratio >= 1.5:
+        apart = (slow.p95_between_s or (0.0, 0.0))[0] > (fast.p95_between_s or (0.0, 0.0))[1]
+        if ratio >= 1.5 and apart:
             yield Remark(
                 "note", "Words",
-                f"Searches of {_words(slow)} are slowest: their p95 is "
-                f"{seconds(slow.quantiles_s['p95'])}, {ratio:.2g} times that of searches of "
-                f"{_words(fast)}.",
+                f"The p95 of searches of {_words(slow)} is {_p95(slow, of.resolution_s)}, "
+                f"{ratio:.2g} times that of searches of {_words(fast)}, "
+                f"{_p95(fast, of.resolution_s)}. (Intervals of 95 % for all of them together, as "
+                "if searches did not depend on each other.)",
             )  # fmt: skip
+
+
+def _p95(row: Row, resolution_s: float | None) -> str:
+    low, high = (seconds(end, resolution_s) for end in row.p95_between_s or (0.0, 0.0))
+    return f"{seconds(row.quantiles_s['p95'])} ({low} to {high})"
 
 
 def _words(row: Row) -> str:

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from searchbench.analysis.stats.distributions import binomial
+
 QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
+GROUPS = 10  # that are held against each other at once, as those by the number of words
 
 Numbers = NDArray[np.float64]
 
@@ -47,6 +50,17 @@ class Spread:
         at = int(np.searchsorted(np.cumsum(self.n), rank, side="right"))
         value = float(min(self.low[at] + (self.width[at] - 1) / 2, self.max_ns))
         return value / 1e9
+
+    def between_s(self, q: float) -> tuple[float, float] | None:
+        """Between which times a quantile lies, with 95 % for ``GROUPS`` spreads together: order
+        statistics, as if the times did not depend on each other. None without times.
+        """
+        if not self.count:
+            return None
+        tail = 0.025 / GROUPS
+        low, high = (binomial(p, self.count, q) / self.count for p in (tail, 1 - tail))
+        below, above = self.quantile_s(low - 1 / self.count), self.quantile_s(min(1.0, high))
+        return below or 0.0, above or 0.0
 
     def quantiles_s(self) -> dict[str, float | None]:
         """The usual ones by name."""

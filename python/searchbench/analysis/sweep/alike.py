@@ -46,11 +46,13 @@ def floor(
     ratio: Estimate,
     *,
     rest: bool = False,
+    seen: bool = False,
 ) -> tuple[float, str]:
     """The ratio that what is answered otherwise could make, and how, a clause: where all requests
     count, and of the ``rest`` alone.
 
-    ``ratio``: above 1 where the second is better. The greatest of all blocks.
+    ``ratio``: above 1 where the second is better. The greatest of all blocks. ``seen``: as of
+    ``otherwise.by_the_queue``.
     """
     other = found.elsewhere
     if not other.size or ratio.value == 1:
@@ -65,7 +67,7 @@ def floor(
     for pair in trials:
         sides = [own.measured(trial) for own, trial in zip(samples, pair, strict=True)]
         winner, rival = sides[at], sides[1 - at]
-        slowed = otherwise.by_the_queue(winner, rival, loads[1 - at], other, metric)
+        slowed = otherwise.by_the_queue(winner, rival, loads[1 - at], other, metric, seen=seen)
         made = slowed if rest else otherwise.floor(winner, rival, other, metric, slowed)
         alone.append(1.0 if rest else otherwise.floor(winner, rival, other, metric))
         if metric == "answered" and rival_at.kind != "closed":

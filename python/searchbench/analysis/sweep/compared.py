@@ -74,7 +74,7 @@ class Prepared:
             _decide(
                 _answering(d, replace(c, p_value=p), evidence),
                 d.state,
-                failed.against(c, evidence.by_id, evidence.loads),
+                failed.against(c, evidence.by_id, evidence.loads, samples=evidence.samples),
             )
             for (d, c), p in zip(self.each, adjusted, strict=False)
         )

@@ -37,11 +37,13 @@ ANEW = (
 @dataclass(frozen=True)
 class Drift:
     """``ratio``: of the speed at the end of one pass through the loads over that at its beginning,
-    at the same loads; below 1 the subject became slower. ``blocks``: that show it.
+    at the same loads; below 1 the subject became slower. ``blocks``: that show it. ``sure``: more
+    than blocks that merely scatter would show in 95 %; else such blocks look so too, and often.
     """
 
     ratio: float
     blocks: int
+    sure: bool = True
 
 
 def of(own: Sequence[Point], order: Mapping[str, int], *, anew: bool = False) -> Drift | None:
@@ -65,17 +67,18 @@ def of(own: Sequence[Point], order: Mapping[str, int], *, anew: bool = False) ->
     change = slope * pass_steps
     if abs(change) < math.log(MATTERS):
         return None
-    if len(blocks) >= (STARTS if anew else TREND):
+    sure = False
+    if len(blocks) >= STARTS:
         rest, freedom = y - slope * x, len(blocks) - 2
         error = math.sqrt(float((rest * rest).sum()) / freedom / float((x * x).sum()))
-        shown = abs(slope) > student(0.5 + LEVEL / 2, freedom) * error
-    elif anew:
-        shown = False
+        sure = abs(slope) > student(0.5 + LEVEL / 2, freedom) * error
+    if anew or len(blocks) >= TREND:
+        shown = sure
     elif len(blocks) > 2:
         shown = all((b - a) * slope > 0 for a, b in pairwise(y.tolist()))
     else:
         shown = _all_changed([speeds[i] for i in used], slope)
-    return Drift(math.exp(change), len(blocks)) if shown else None
+    return Drift(math.exp(change), len(blocks), sure) if shown else None
 
 
 def sentence(name: str, found: Drift | None) -> str:
@@ -83,11 +86,12 @@ def sentence(name: str, found: Drift | None) -> str:
     if found is None:
         return ""
     how = f"{'slower' if found.ratio < 1 else 'faster'} (by about {percent(abs(found.ratio - 1))}"
+    scatter = f", or its blocks only scatter ({TREND} or more of them would tell)"
     return (
         f"{name} became {how} in the time of one pass, at the same loads, over {found.blocks} "
-        "blocks), so whether the load or the time made the difference between two of its steps is "
-        "unknown. Look for what grows meanwhile (a leak, merges, heat), or list the "
-        "loads in another order."
+        f"blocks){'' if found.sure else scatter}, so whether the load or the time made the "
+        "difference between two of its steps is unknown. Look for what grows meanwhile (a leak, "
+        "merges, heat), or list the loads in another order."
     )
 
 
