@@ -115,6 +115,28 @@ def test_one_thread_holds_back_a_server_with_several_cores() -> None:
     assert found(alone).part == "processor", "with one core there is no other thread to wait for"
 
 
+def test_threads_that_are_each_busy_with_a_request_of_their_own_are_not_one_thread() -> None:
+    """A process a connection, and four clients: eight would be answered twice as many."""
+    busy: dict[str, Any] = {"busiest_thread_share": 0.94, "busiest_thread": "postgres"}
+    four = trial(cores=8, cpu_s=3.72 * SECONDS, **busy)
+    assert found(four, in_service=3.9).part == "none"
+    assert found(four, in_service=64.0).part == "one thread", "most requests wait for something"
+    two = trial(cores=8, cpu_s=1.0 * SECONDS, **busy)
+    assert found(two, in_service=2.0).part == "one thread", "the other client's always waits"
+
+
+@pytest.mark.parametrize(
+    ("used", "busiest", "part"),
+    [(1.0, 0.97, "one thread"), (1.0, 0.3, "one thread"), (3.76, 0.95, "unknown"),
+     (6.4, 0.8, "none")],
+)  # fmt: skip
+def test_a_job_of_many_threads_is_not_held_back_by_one(
+    used: float, busiest: float, part: str
+) -> None:
+    server = ServerTotals(cpu_s=used * SECONDS, busiest_thread_share=busiest, busiest_thread="w")
+    assert bottleneck.of_span(trial(cores=8), server, [], SECONDS).part == part
+
+
 @pytest.mark.parametrize(
     ("key", "count"), [("write_iops", "writes"), ("write_per_s", "written_bytes")]
 )
