@@ -244,6 +244,18 @@ def test_a_disk_that_others_use_does_not_hold_back_a_server_that_reads_nothing()
     assert "vda was busy" in waits.number
 
 
+def test_a_disk_that_is_busy_with_writes_does_not_hold_back_who_hardly_reads_from_it() -> None:
+    """A backup of somebody else is written; one page of all that was read was the server's."""
+    busy = disk(writes=5e4, written_bytes=5e9, write_s=300.0, busy_s=9.9, reads=1, read_s=0.001,
+                read_bytes=4096.0)  # fmt: skip
+    seen = found(reading(busy, read_bytes=4096.0))
+    assert seen.part == "none"
+    assert "vda was busy 99 % of the time, mostly with writes" in seen.number
+    behind = disk(writes=5e4, written_bytes=5e9, write_s=300.0, busy_s=9.9, reads=900, read_s=9.0,
+                  read_bytes=1e8)  # fmt: skip
+    assert found(reading(behind, read_bytes=1e8)).part == "disk", "its reads wait behind the writes"
+
+
 def test_a_server_that_waits_for_its_own_reads_of_a_disk_that_others_use_is_held_back() -> None:
     busy = disk(reads=1e5, read_s=90.0, busy_s=9.9, waited_s=90.0, read_bytes=1e9)
     seen = found(reading(busy, read_bytes=1e8), in_service=1.0)

@@ -315,6 +315,8 @@ def _disk(trial: Trial, seconds: float, inside: float) -> Seen | None:
     slow = inside > 0 and held >= MOST * inside
     if (busy < BUSY and not slow) or not (part and worst.reads):
         return None
+    if not slow and worst.read_s < MOST * worst.busy_s:  # what kept it busy were writes
+        return Seen("none", f"{_busy(worst, seconds)}, mostly with writes")
     each_ms = 1e3 * worst.read_s / worst.reads
     number = (
         f"{_busy(worst, seconds)}: {worst.reads / seconds:,.0f} reads/s of "
