@@ -224,14 +224,17 @@ def durability(found: Durable) -> str:
         return f"The engine does not count its documents; {asked}."
     known = plural(found.acknowledged, "document that was", "documents that were")
     said = f"Of {found.acknowledged:,} {known} acknowledged in the drive, "
-    at_least = "at least " if found.cancels else ""
+    at_least = "at least " if found.hides else ""
     said += f"{at_least}{found.lost:,} are gone" if found.lost else "none is gone"
     if found.cancels:
         said += " by the count, in which a delete that is undone hides an insert that is gone"
+    elif found.hides:
+        said += " by the count"
     if found.unapplied:
         said += f", and {found.unapplied:,} acknowledged deletes are undone"
     if found.unknown:
-        said += f" (whether {found.unknown:,} more were taken is not known)"
+        said += (f" (whether {found.unknown:,} more were taken is not known, and each that was may "
+                 "hide one that is gone)")  # fmt: skip
     return f"{said}; {asked}."
 
 
