@@ -15,6 +15,7 @@ from searchbench.analysis.trial.bottleneck import Seen
 from searchbench.analysis.trial.measured import Trace, read_trace
 from searchbench.analysis.trial.placed import explained, read_at_start
 from searchbench.measure.run import run as measure
+from searchbench.record.roles import FaultDone, RoleRun
 from searchbench.record.trial import (
     CoreTotals,
     DeviceTotals,
@@ -175,6 +176,15 @@ def test_a_limit_of_a_storage_that_is_used_up_is_the_disk_though_its_device_show
 def test_idle_cores_while_requests_wait_are_a_lock_or_a_wait() -> None:
     assert found(trial(), in_service=8.0).part == "waits"
     assert found(trial(cpu_s=0.8 * 2 * SECONDS), in_service=8.0).part == "none", "not idle enough"
+
+
+def test_what_is_idle_because_of_a_fault_does_not_wait_for_a_lock() -> None:
+    """Frozen for half of the window: its clients waited, and it used no processor meanwhile."""
+    frozen = FaultDone(fault="freeze", of="server", begun=2 * 10**9, again=7 * 10**9)
+    half = trial(cpu_s=0.5 * 2 * SECONDS)
+    assert found(half, in_service=4.0).part == "waits"
+    run = RoleRun(name="pause", number=1, does="fault", fault=frozen)
+    assert found(structs.replace(half, beside=[run]), in_service=4.0).part == "unknown"
 
 
 def test_cores_that_other_processes_used_up_were_not_idle() -> None:

@@ -59,6 +59,8 @@ def of_trial(trial: Trial, trace: Trace, findings: Sequence[str]) -> Seen:
     seconds = trace.window_s
     if seconds <= 0:
         return Seen("unknown", "no measured window")
+    if trial.fault is not None:  # what was used is on record of the whole window alone
+        return Seen("unknown", "the window has a fault in it, during which nothing could be used")
     return next(_all(trial, trace, seconds, findings))
 
 
