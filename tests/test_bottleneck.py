@@ -266,6 +266,15 @@ def test_a_disk_that_is_busy_with_writes_does_not_hold_back_who_hardly_reads_fro
     assert found(reading(behind, read_bytes=1e8)).part == "disk", "its reads wait behind the writes"
 
 
+def test_a_busy_disk_does_not_hold_back_requests_that_are_worked_on() -> None:
+    """Of eight requests in service six and a half have a core, and one and a half a read."""
+    fast = disk(busy_s=9.2, reads=1.5e5, read_bytes=6e7, read_s=15.0)
+    seen = found(reading(fast, cores=8, cpu_s=6.4 * SECONDS), in_service=8.0)
+    assert seen.part == "none"
+    assert "vda was busy 92 % of the time, with 1.5 reads" in seen.number
+    assert found(reading(fast, cores=8, cpu_s=1.0 * SECONDS), in_service=8.0).part == "disk"
+
+
 def test_a_server_that_waits_for_its_own_reads_of_a_disk_that_others_use_is_held_back() -> None:
     busy = disk(reads=1e5, read_s=90.0, busy_s=9.9, waited_s=90.0, read_bytes=1e9)
     seen = found(reading(busy, read_bytes=1e8), in_service=1.0)

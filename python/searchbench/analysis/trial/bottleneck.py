@@ -319,6 +319,11 @@ def _disk(trial: Trial, seconds: float, inside: float) -> Seen | None:
         return None
     if not slow and worst.read_s < MOST * worst.busy_s:  # what kept it busy were writes
         return Seen("none", f"{_busy(worst, seconds)}, mostly with writes")
+    # Many devices serve several requests at once, and are busy long before they have nothing left.
+    if not slow and (trial.server.cpu_s or 0.0) / seconds >= MOST * inside:
+        return Seen(
+            "none", f"{_busy(worst, seconds)}, with {held:.1f} reads of the server in flight"
+        )
     each_ms = 1e3 * worst.read_s / worst.reads
     number = (
         f"{_busy(worst, seconds)}: {worst.reads / seconds:,.0f} reads/s of "
