@@ -143,7 +143,7 @@ def test_what_crosses_is_resolved_by_the_verdicts_on_both_sides() -> None:
         (found,) = judged([of], compared, "service_p50", first_look=kept.get("first_look", False))
         return found.crossovers
 
-    sure: dict[int, Verdict] = {n: "faster" if n < 100 else "slower" for n in ROWS}
+    sure: dict[int, Verdict] = {n: "slower" if n < 100 else "faster" for n in ROWS}
     (found,) = crossing(sure)
     assert found.interval is not None
     assert (found.interval.low, found.interval.high) == pytest.approx((10, 100))
@@ -154,6 +154,8 @@ def test_what_crosses_is_resolved_by_the_verdicts_on_both_sides() -> None:
     (unsure,) = crossing({**sure, 1: "not resolved", 10: "not resolved"})
     assert unsure.interval is None
     assert "within the noise" in unsure.why
+    (other,) = crossing(dict.fromkeys(ROWS, "faster"))
+    assert other.interval is None, "by the study's metric one is faster at every number of rows"
     (wider,) = crossing({**sure, 10: "not resolved"})
     assert wider.interval is not None
     assert wider.interval.low == 1

@@ -71,6 +71,7 @@ def _of_two(
         blocks = sorted(set(p.by_block) & set(q.by_block)) if q is not None else []
         if q is None or not blocks:
             continue
+        logs = np.array([math.log(p.by_block[k] / q.by_block[k]) for k in blocks])
         resolved = True
         if verdicts is not None:
             pair = (p.treatment, q.treatment)
@@ -78,8 +79,9 @@ def _of_two(
             # The times are of all queries, so all of them must have been answered alike.
             if found is None or found.verdict == "not comparable" or found.queries_left_out:
                 continue
-            resolved = found.verdict in ("faster", "slower")
-        logs = np.array([math.log(p.by_block[k] / q.by_block[k]) for k in blocks])
+            # By another metric of the study, the other one may be the faster.
+            wanted = ("faster", "slower") if found.b == q.treatment else ("slower", "faster")
+            resolved = found.verdict == wanted[bool(logs.mean() < 0)]
         levels.append(math.log(p.rows))
         means.append(float(logs.mean()))
         n = len(blocks)
