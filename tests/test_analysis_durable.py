@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 
 from searchbench.analysis.roles import faults
 from searchbench.analysis.roles.accepted import Written
-from searchbench.analysis.roles.model import Durable
+from searchbench.analysis.roles.model import Durable, FaultResult
+from searchbench.analysis.trial.measured import NEVER
+from searchbench.report.tables import roles as tables
 
 BEFORE = 10_000
 
@@ -36,6 +39,23 @@ def durable(
     return found
 
 
+def lost_cell(durable: Durable) -> str:
+    """What the table has of it."""
+    of = FaultResult("x", "kill", "server", "t", "t", {}, 1, back=True, durable=durable)
+    return str(tables.faults([of]).rows[0][-1].text)
+
+
+def test_what_was_taken_unseen_may_hide_what_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 300 acknowledged inserts 10 are gone, and 10 that nobody answered were taken."""
+    made, last = acknowledged(insert=310), np.arange(310) >= 300
+    made = replace(made, well=~last, doubt=last, taken=np.where(last, 0, 1),
+                   done=np.where(last, NEVER, made.done))  # fmt: skip
+    found = durable(monkeypatch, made, BEFORE + 300, None)
+    assert (found.lost, found.unknown) == (0, 10)
+    assert "none is gone by the count (whether 10 more were taken" in faults.durability(found)
+    assert lost_cell(found) == "at least 0"
+
+
 def test_a_document_that_was_updated_and_is_gone_is_lost_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -52,8 +72,10 @@ def test_inserts_that_are_gone_may_hide_behind_deletes_that_are_undone(
     """Of both kinds the last 50 are lost: the count is what it must be."""
     made = acknowledged(insert=500, **({"delete": deletes} if deletes else {}))
     lost = 50 if not deletes else 0
+    cell = {(0, 0): "50", (500, 1): "at least 0"}[deletes, hides]
     found = durable(monkeypatch, made, BEFORE + 500 - deletes - lost, None)
     assert (found.lost, found.cancels) == (lost, hides)
+    assert lost_cell(found) == cell
     assert ("a delete that is undone hides an insert that is gone" in faults.durability(found)) is (
         hides == 1
     )

@@ -174,3 +174,31 @@ def test_what_is_answered_otherwise_under_load_makes_no_p99(tmp_path: Path, give
         assert found.verdict.best is None
     else:
         assert p99.verdict == "faster"
+
+
+class FailsInSome(Study):
+    """The operations of the first treatment fail throughout every second block."""
+
+    def _write_trial(self, *args: Any) -> None:
+        planned, t = args[1], args[3]
+        first = t is self.treatments[0]
+        t.error_share = 1.0 if first and planned.block % 2 else 0.0
+        super()._write_trial(*args)
+
+
+@pytest.mark.parametrize("metric", ["service_p50", "throughput"])
+def test_a_method_that_fails_in_whole_trials_is_not_the_best_by_the_others(
+    tmp_path: Path, metric: str
+) -> None:
+    study = FailsInSome(blocks=6, control=None, judging={"metric": metric})
+    for method, median_s in (("in", 0.002), ("temporary", 0.004)):
+        about = {"name": "fetch", "method": method, "rows": 10}
+        study.add(method, levels={"method": method}, server=lognormal(median_s), seconds=3,
+                  clients=1, extra={"operation": about})  # fmt: skip
+    found = judge(study.write(tmp_path / "r"))
+    assert [len(t.trials) for t in found.treatments] == [6, 6]
+    assert sum(not x.figures for x in found.treatments[0].trials) == 3
+    (c,) = (c for c in found.comparisons if c.metric == metric)
+    assert c.ratio is not None
+    assert (c.verdict, found.verdict.best) == ("not resolved", None)
+    assert "what in failed to answer could make the whole difference" in c.reason

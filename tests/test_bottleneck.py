@@ -15,6 +15,7 @@ from searchbench.analysis.trial.bottleneck import Seen
 from searchbench.analysis.trial.measured import Trace, read_trace
 from searchbench.analysis.trial.placed import explained, read_at_start
 from searchbench.measure.run import run as measure
+from searchbench.record.roles import FaultDone, RoleRun
 from searchbench.record.trial import (
     CoreTotals,
     DeviceTotals,
@@ -115,6 +116,28 @@ def test_one_thread_holds_back_a_server_with_several_cores() -> None:
     assert found(alone).part == "processor", "with one core there is no other thread to wait for"
 
 
+def test_threads_that_are_each_busy_with_a_request_of_their_own_are_not_one_thread() -> None:
+    """A process a connection, and four clients: eight would be answered twice as many."""
+    busy: dict[str, Any] = {"busiest_thread_share": 0.94, "busiest_thread": "postgres"}
+    four = trial(cores=8, cpu_s=3.72 * SECONDS, **busy)
+    assert found(four, in_service=3.9).part == "none"
+    assert found(four, in_service=64.0).part == "one thread", "most requests wait for something"
+    two = trial(cores=8, cpu_s=1.0 * SECONDS, **busy)
+    assert found(two, in_service=2.0).part == "one thread", "the other client's always waits"
+
+
+@pytest.mark.parametrize(
+    ("used", "busiest", "part"),
+    [(1.0, 0.97, "one thread"), (1.0, 0.3, "one thread"), (3.76, 0.95, "unknown"),
+     (6.4, 0.8, "none")],
+)  # fmt: skip
+def test_a_job_of_many_threads_is_not_held_back_by_one(
+    used: float, busiest: float, part: str
+) -> None:
+    server = ServerTotals(cpu_s=used * SECONDS, busiest_thread_share=busiest, busiest_thread="w")
+    assert bottleneck.of_span(trial(cores=8), server, [], SECONDS).part == part
+
+
 @pytest.mark.parametrize(
     ("key", "count"), [("write_iops", "writes"), ("write_per_s", "written_bytes")]
 )
@@ -153,6 +176,15 @@ def test_a_limit_of_a_storage_that_is_used_up_is_the_disk_though_its_device_show
 def test_idle_cores_while_requests_wait_are_a_lock_or_a_wait() -> None:
     assert found(trial(), in_service=8.0).part == "waits"
     assert found(trial(cpu_s=0.8 * 2 * SECONDS), in_service=8.0).part == "none", "not idle enough"
+
+
+def test_what_is_idle_because_of_a_fault_does_not_wait_for_a_lock() -> None:
+    """Frozen for half of the window: its clients waited, and it used no processor meanwhile."""
+    frozen = FaultDone(fault="freeze", of="server", begun=2 * 10**9, again=7 * 10**9)
+    half = trial(cpu_s=0.5 * 2 * SECONDS)
+    assert found(half, in_service=4.0).part == "waits"
+    run = RoleRun(name="pause", number=1, does="fault", fault=frozen)
+    assert found(structs.replace(half, beside=[run]), in_service=4.0).part == "unknown"
 
 
 def test_cores_that_other_processes_used_up_were_not_idle() -> None:
@@ -220,6 +252,27 @@ def test_a_disk_that_others_use_does_not_hold_back_a_server_that_reads_nothing()
     waits = found(reading(busy, read_bytes=4096.0), in_service=8.0)
     assert waits.part == "waits"
     assert "vda was busy" in waits.number
+
+
+def test_a_disk_that_is_busy_with_writes_does_not_hold_back_who_hardly_reads_from_it() -> None:
+    """A backup of somebody else is written; one page of all that was read was the server's."""
+    busy = disk(writes=5e4, written_bytes=5e9, write_s=300.0, busy_s=9.9, reads=1, read_s=0.001,
+                read_bytes=4096.0)  # fmt: skip
+    seen = found(reading(busy, read_bytes=4096.0))
+    assert seen.part == "none"
+    assert "vda was busy 99 % of the time, mostly with writes" in seen.number
+    behind = disk(writes=5e4, written_bytes=5e9, write_s=300.0, busy_s=9.9, reads=900, read_s=9.0,
+                  read_bytes=1e8)  # fmt: skip
+    assert found(reading(behind, read_bytes=1e8)).part == "disk", "its reads wait behind the writes"
+
+
+def test_a_busy_disk_does_not_hold_back_requests_that_are_worked_on() -> None:
+    """Of eight requests in service six and a half have a core, and one and a half a read."""
+    fast = disk(busy_s=9.2, reads=1.5e5, read_bytes=6e7, read_s=15.0)
+    seen = found(reading(fast, cores=8, cpu_s=6.4 * SECONDS), in_service=8.0)
+    assert seen.part == "none"
+    assert "vda was busy 92 % of the time, with 1.5 reads" in seen.number
+    assert found(reading(fast, cores=8, cpu_s=1.0 * SECONDS), in_service=8.0).part == "disk"
 
 
 def test_a_server_that_waits_for_its_own_reads_of_a_disk_that_others_use_is_held_back() -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from searchbench.analysis.roles.meanwhile import Changed, Held, held
+from searchbench.analysis.roles.meanwhile import Changed, Held, findings, held
+from searchbench.record import Trial
+from searchbench.record.roles import FaultDone, RoleRun
 from searchbench.workload.operations.growth import Growth, growth
 
 INSERTS = Changed(frozenset({"insert"}), 10, 0)
@@ -134,3 +139,26 @@ def test_an_answer_that_cannot_be_read_as_counts_is_judged_by_its_number_of_rows
     assert seen(held(rows, COUNTS, INSERTS)) == (2, 1, 1)
     read = replies(["a\t1"], ["a\t2"], ["a\tnone"])
     assert "cannot be read" in held(read, COUNTS, INSERTS).first
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_what_a_fault_took_after_it_was_seen_is_not_said_to_be_seen_in_part(fault: bool) -> None:
+    """Readers saw 118 documents; a kill took eight of them, and 113 are there in the end."""
+    totals = [("captured", 100, 0), *(("while_written", 100 + 2 * i, 10 * i) for i in range(10)),
+              ("while_written", 112, 200), ("after", 113, 300)]  # fmt: skip
+    replies: list[dict[str, Any]] = [
+        {"query": 0, "phase": phase, "total": total, "total_exact": True, "ids": [], "error": None,
+         "outcome": 0, "asked": at, "answered": at + 1}
+        for phase, total, at in totals
+    ]  # fmt: skip
+    record: Any = SimpleNamespace(
+        replies=lambda _: pa.Table.from_pylist(replies), plan=SimpleNamespace(treatments=[])
+    )
+    kind = np.full(50, "insert", object)
+    made: Any = SimpleNamespace(kind=kind, sent=np.arange(50), documents=np.ones(50, np.int64))
+    done = RoleRun(name="x", number=1, does="fault", fault=FaultDone(fault="kill", of="server",
+                                                                     begun=150))  # fmt: skip
+    trial = Trial(trial="t", treatment="t", beside=[done] if fault else [])
+    (row,) = findings(record, trial, made)
+    assert row[0] == "answers of no time"
+    assert ("what the fault took of writes was seen before it" in row[3]) is fault

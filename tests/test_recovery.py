@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.overload import results, until
+from searchbench.analysis.roles import faults
+from searchbench.analysis.roles.model import FaultResult
 from searchbench.analysis.trial import overload
 from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.analysis.trial.recovery import (
@@ -166,3 +169,32 @@ def test_over_trials_an_infinite_one_is_in_the_middle_and_in_the_range() -> None
     assert never is not None
     assert math.isinf(never.value)
     assert never.interval is None
+
+
+@pytest.mark.parametrize("known_first", [False, True])
+def test_what_is_known_in_some_trials_is_said_to_be_of_these(known_first: bool) -> None:
+    """In one of three trials it is known, with its resolution, whichever that is."""
+    shape = shape_of([[10, RATE], [5, 2 * RATE], [30, RATE]])
+    due = np.concatenate([np.arange(0, 10, 1 / RATE), np.arange(10, 15, 1 / RATE / 2),
+                          np.arange(15, 45, 1 / RATE)])  # fmt: skip
+    at = np.round(due * S).astype(np.int64)
+    zeros = np.zeros(due.size, np.uint32)
+    seen = {}
+    for name, slow in (("well", due < 0), ("wild", (due < 10) & (due % 2 < 0.1))):
+        done = at + np.where(slow, S, 2_000_000)
+        trace = Trace(zeros, zeros.astype(np.uint8), at, at, at, done, (0, 45 * S))
+        seen[name] = overload.of_trial(shape, trace, None, ["p99 < 200ms"])
+    assert seen["wild"][0].normal_s is None
+    trials: list[Any] = [
+        SimpleNamespace(counts=True, shaped=SimpleNamespace(overloads=seen[name]))
+        for name in (("well", "wild", "wild") if known_first else ("wild", "wild", "well"))
+    ]
+    treatment: Any = SimpleNamespace(treatment="t", label="t", levels={}, trials=trials)
+    (found,) = results([treatment])
+    assert found.unknown == 2
+    assert "(known to within 50 ms, and only in 1 of 3 trials)" in until(found)
+    told = FaultResult(
+        "x", "kill", "server", "t", "t", {}, 3, back=True, unknown=2, resolution_s=0.05,
+        figures={"normal_s": Estimate(0.3, "s", 1)},
+    )  # fmt: skip
+    assert "and only in 1 of 3 trials)" in faults.until(told)

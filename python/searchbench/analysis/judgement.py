@@ -153,7 +153,8 @@ class OverloadResult:
     ``offered_per_s``, ``answered_per_s``, ``in_time_per_s``, ``in_time_share`` (of what was
     offered), ``failed``, ``normal_s`` (where answers of a trial were not as before within the stage
     after it, its upper end is infinite; where those of the middle trial were not, all of it),
-    ``later``; as of ``OverloadSeen``, of which ``first`` is that of the first trial.
+    ``later``; as of ``OverloadSeen``, of which ``first`` is that of the first trial of which
+    it is known what is normal, or of the first.
     ``not_within``: in so many trials they were not; ``unknown``: in so many that is not known.
     ``late``: the generator itself was late by so much of the limit, at p99, in the worst trial.
     """

@@ -11,7 +11,7 @@ from searchbench.analysis.judgement import (
     OverloadSeen,
     TreatmentResult,
 )
-from searchbench.analysis.trial.recovery import over_trials
+from searchbench.analysis.trial.recovery import of_some, over_trials
 from searchbench.analysis.words import digits, percent
 
 LATE = 0.1  # of the limit: from here on the generator's own lateness may have made answers late
@@ -53,7 +53,7 @@ def _of_treatment(t: TreatmentResult) -> Iterator[OverloadResult]:
             not_within=sum(one.normal_s is not None and math.isinf(one.normal_s) for one in each),
             unknown=sum(one.normal_s is None for one in each),
             late=max(one.lag_p99_s / one.limit_s if one.limit_s else 0.0 for one in each),
-            first=each[0],
+            first=next((one for one in each if one.normal_s is not None), each[0]),
         )
 
 
@@ -89,9 +89,10 @@ def until(found: OverloadResult) -> str:
     more = ""
     if later is not None and later.value > 0:
         more = f" In {percent(later.value)} of the time after that they were not."
+    some = of_some(found.trials, found.unknown)
     return (
         f"Answers were normal {digits(took.value)} s{between} after it (known to within "
-        f"{_seconds(first.resolution_s)}).{more}"
+        f"{_seconds(first.resolution_s)}{some}).{more}"
     )
 
 

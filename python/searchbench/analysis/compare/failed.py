@@ -25,6 +25,7 @@ TAIL = 0.1  # of the mass beyond a quantile may have failed
 def share(t: TreatmentResult) -> float:
     """The mean share of its requests that did not end well."""
     found = [x.figures["error_share"].value for x in _valid(t) if "error_share" in x.figures]
+    found += [1.0 for x in _valid(t) if _failed(x)]
     return sum(found) / len(found) if found else 0.0
 
 
@@ -42,15 +43,16 @@ def floor(winner: TreatmentResult, rival: TreatmentResult, load: Load, metric: s
     """The ratio that the winner's failed requests, and those that it answered otherwise under load,
     could make; infinite: any. ``load``: its own.
 
-    Of a quantile any, once they are a tenth of what lies beyond it. Of throughput and means that
-    which is made if each would have taken as long as the slowest that either answered; in an open
-    loop those that timed out as long as the timeout (in a closed one see ``uncounted``).
+    Of a quantile any, once they are a tenth of what lies beyond it. Of all figures any, once an
+    operation failed throughout a trial: the others are those in which it did not. Of throughput and
+    means that which is made if each would have taken as long as the slowest that either answered;
+    in an open loop those that timed out as long as the timeout (in a closed one see ``uncounted``).
     """
     failed = share(winner) + otherwise(winner)
     if not failed:
         return 1.0
     kind, _, name = metric.partition("_")
-    if not timed(metric):
+    if not timed(metric) or any(map(_failed, _valid(winner))):
         return math.inf
     if name and name != "mean":
         q = 1.0 if name == "max" else latency.quantile_of(name)
@@ -168,6 +170,11 @@ def sentence(own: Sequence[Comparison], labels: Mapping[str, str]) -> str:
         f"{percent(failed)} of those to {labels.get(t, t)}" for t, failed in found.items() if failed
     ]
     return f"Failed requests are in none of these figures: {listed(each)}." if each else ""
+
+
+def _failed(x: TrialResult) -> bool:
+    """Whether all operations of a trial failed, which is a result and has no figures."""
+    return bool(x.outcomes) and not x.figures and not x.outcomes.get("ok")
 
 
 def _valid(t: TreatmentResult) -> list[TrialResult]:

@@ -2,11 +2,12 @@
 
 The log of the ratio is paired by block at every number of rows that both were measured at. A number
 of rows has the noise of its own blocks and no other's: one that is noisier than the rest would
-else seem to cross. The band (t over blocks, 95 % for all levels of all pairs together) is drawn in
-straight lines on log rows; the interval of a crossing is where that band holds 0. It has an end
-only where the study resolves a difference: on one side the one method must have been found faster,
-on the other side the other. Methods that are not compared, as they return other rows, do not cross;
-nor does anything in a first look. Nothing is said beyond the rows that were measured.
+else seem to cross. The interval of a crossing is from the nearest number of rows at which the one
+method is faster to the nearest at which the other is (t over blocks, 95 % for all levels of all
+pairs together); where between them it lies is interpolated, and not known. An end is only where the
+study resolves a difference, so each method must have been found faster on its side. Methods that
+are not compared, as they return other rows, do not cross; nor does anything in a first look.
+Nothing is said beyond the rows that were measured.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from searchbench.analysis.operations.model import Crossover, MethodCurve, Operat
 from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL
 
-METHOD = "t over the blocks of each level, all levels together, band compared with 1"
+METHOD = "t over the blocks of each level, all levels together, from level to level"
 
 Verdicts = Mapping[tuple[str, str], Comparison]
 
@@ -70,6 +71,7 @@ def _of_two(
         blocks = sorted(set(p.by_block) & set(q.by_block)) if q is not None else []
         if q is None or not blocks:
             continue
+        logs = np.array([math.log(p.by_block[k] / q.by_block[k]) for k in blocks])
         resolved = True
         if verdicts is not None:
             pair = (p.treatment, q.treatment)
@@ -77,8 +79,9 @@ def _of_two(
             # The times are of all queries, so all of them must have been answered alike.
             if found is None or found.verdict == "not comparable" or found.queries_left_out:
                 continue
-            resolved = found.verdict in ("faster", "slower")
-        logs = np.array([math.log(p.by_block[k] / q.by_block[k]) for k in blocks])
+            # By another metric of the study, the other one may be the faster.
+            wanted = ("faster", "slower") if found.b == q.treatment else ("slower", "faster")
+            resolved = found.verdict == wanted[bool(logs.mean() < 0)]
         levels.append(math.log(p.rows))
         means.append(float(logs.mean()))
         n = len(blocks)
@@ -96,7 +99,7 @@ def _of_two(
             continue
         at = levels[i] + (levels[i + 1] - levels[i]) * left / (left - right)
         below, above = (b.method, a.method) if left > 0 else (a.method, b.method)
-        interval, why = _interval(levels, means, half, sure, i, at)
+        interval, why = _interval(levels, means, half, sure, i)
         crossing.append(Crossover(below, above, a.held, math.exp(at), interval, why))
     return crossing
 
@@ -107,9 +110,10 @@ def _interval(
     half: Sequence[float],
     sure: Sequence[bool],
     i: int,
-    at: float,
 ) -> tuple[Interval | None, str]:
-    """The rows around ``at`` (on logs) at which the band holds 0; or why they have no end."""
+    """The levels around the crossing after the ``i``-th at which either is surely faster; or why
+    there are none.
+    """
     if not any(map(math.isfinite, half)):
         return None, "each was measured in one block, which says nothing about the scatter"
     sign = 1.0 if means[i] > 0 else -1.0
@@ -117,29 +121,22 @@ def _interval(
         [turn * m - h if s else -math.inf for m, h, s in zip(means, half, sure, strict=True)]
         for turn in (sign, -sign)
     )
-    low, high = _end(levels, below, i, at, -1), _end(levels, above, i + 1, at, 1)
+    low, high = _end(levels, below, i, -1), _end(levels, above, i + 1, 1)
     if low is None or high is None:
         side = "below" if low is None else "above"
         return None, f"the difference {side} it is within the noise"
     return Interval(math.exp(low), math.exp(high), LEVEL, METHOD), ""
 
 
-def _end(
-    levels: Sequence[float], clear: Sequence[float], start: int, at: float, step: int
-) -> float | None:
-    """From ``start`` outwards, where the bound ``clear`` rises above 0; None: nowhere."""
-    inner_x, inner = at, None
+def _end(levels: Sequence[float], clear: Sequence[float], start: int, step: int) -> float | None:
+    """From ``start`` outwards, the first level at which the bound ``clear`` is above 0; None: none.
+
+    How a method's time goes between two levels is not known: it may be a line in the rows, or a
+    plan that changes at some number of them. So the interval ends where something was measured.
+    """
     j = start
     while 0 <= j < len(levels):
         if clear[j] > 0:
-            if inner is None:  # between the crossing, where the bound is below 0, and this level
-                other = clear[j - step]
-                inner_x, inner = levels[j - step], other
-            if inner >= 0:
-                return inner_x
-            share = clear[j] / (clear[j] - inner)
-            found = levels[j] + (inner_x - levels[j]) * share
-            return min(found, at) if step < 0 else max(found, at)
-        inner_x, inner = levels[j], clear[j]
+            return levels[j]
         j += step
     return None

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 import numpy as np
+from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Estimate, Interval, TreatmentResult
 from searchbench.analysis.operations import rows as of_rows
@@ -17,6 +18,7 @@ from searchbench.analysis.trial.operations import failure
 from searchbench.record import Record, Trial
 from searchbench.study.plan import Treatment
 
+Floats = NDArray[np.float64]
 LEAST_LEVELS = 3
 LEAST_NOISE = 1e-3  # relative; a time is not known better than that
 
@@ -151,14 +153,22 @@ def _slope(points: Sequence[Point]) -> Slope | None:
         return None
     n = np.array([rows for rows, _, _ in known], dtype=np.float64)
     t = np.array([seconds for _, seconds, _ in known])
-    terms = np.column_stack([np.ones_like(n), n]) / t[:, None]
-    solution, *_ = np.linalg.lstsq(terms, np.ones_like(t), rcond=None)
+    solution, terms = _line(n, t)
     errors = terms @ solution - 1
     df = n.size - 2
     noise = max(float(np.sum(errors**2)) / df, LEAST_NOISE**2)
     covariance = noise * np.linalg.pinv(terms.T @ terms)
     half = student(0.5 + LEVEL / 2, df) * math.sqrt(float(covariance[1, 1]))
     span = Interval(float(solution[1]) - half, float(solution[1]) + half, LEVEL, "t over levels")
+    # What all levels of a block share, no level shows.
+    blocks = set.intersection(*(set(by_block) for _, _, by_block in known))
+    over = _mean_interval([
+        float(_line(n, np.array([by_block[k] for _, _, by_block in known]))[0][1])
+        for k in sorted(blocks)
+    ])  # fmt: skip
+    if over is not None:
+        span = Interval(min(span.low, over.low), max(span.high, over.high), LEVEL,
+                        "the wider of t over levels and t over blocks")  # fmt: skip
     per_row = Estimate(float(solution[1]), "s", n.size, span)
     (a, _, blocks_a), (b, _, blocks_b) = known[-2:]
     shared = sorted(set(blocks_a) & set(blocks_b))
@@ -169,6 +179,13 @@ def _slope(points: Sequence[Point]) -> Slope | None:
         exponent = Estimate(mean, "", len(steps), _mean_interval(steps))
     worst = float(np.max(np.abs(errors)))
     return Slope(float(solution[0]), per_row, worst, exponent, (a, b))
+
+
+def _line(n: Floats, t: Floats) -> tuple[Floats, Floats]:
+    """Fixed and for each row, by least squares of the relative errors; and the terms."""
+    terms = np.column_stack([np.ones_like(n), n]) / t[:, None]
+    solution, *_ = np.linalg.lstsq(terms, np.ones_like(t), rcond=None)
+    return np.asarray(solution, np.float64), terms
 
 
 def _mean_interval(values: Sequence[float]) -> Interval | None:

@@ -169,7 +169,11 @@ def sentences(found: FaultResult) -> list[str]:
         again = "went on" if found.fault == "freeze" else "was started again"
         what += f" and {again} after {digits(down.value)} s"
     first, without = figures.get("first_error_s"), digits(figures["without_s"].value)
-    if first is None:
+    lost = figures.get("error_share")
+    if first is None and lost is not None and lost.value > 0:
+        said.append(f"{what}. Of the requests meanwhile, {percent(lost.value)} were not answered "
+                    f"before the drive ended. No good answer came for {without} s.")  # fmt: skip
+    elif first is None:
         said.append(f"{what}. All requests were answered well, but no answer came for {without} s.")
     else:
         failed, part = (figures.get(key) for key in ("error_share", "partial_share"))
@@ -213,8 +217,9 @@ def until(found: FaultResult) -> str:
     more = f" In {percent(later.value)} of the time after that they were not." if (
         later is not None and later.value > 0
     ) else ""  # fmt: skip
+    some = recovery.of_some(found.trials, found.unknown)
     return (f"Answers were normal {digits(took.value)} s{between} {since} (known to within "
-            f"{_seconds(found.resolution_s)}).{more}")  # fmt: skip
+            f"{_seconds(found.resolution_s)}{some}).{more}")  # fmt: skip
 
 
 def durability(found: Durable) -> str:
@@ -224,14 +229,17 @@ def durability(found: Durable) -> str:
         return f"The engine does not count its documents; {asked}."
     known = plural(found.acknowledged, "document that was", "documents that were")
     said = f"Of {found.acknowledged:,} {known} acknowledged in the drive, "
-    at_least = "at least " if found.cancels else ""
+    at_least = "at least " if found.hides else ""
     said += f"{at_least}{found.lost:,} are gone" if found.lost else "none is gone"
     if found.cancels:
         said += " by the count, in which a delete that is undone hides an insert that is gone"
+    elif found.hides:
+        said += " by the count"
     if found.unapplied:
         said += f", and {found.unapplied:,} acknowledged deletes are undone"
     if found.unknown:
-        said += f" (whether {found.unknown:,} more were taken is not known)"
+        said += (f" (whether {found.unknown:,} more were taken is not known, and each that was may "
+                 "hide one that is gone)")  # fmt: skip
     return f"{said}; {asked}."
 
 

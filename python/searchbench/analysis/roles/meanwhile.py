@@ -78,11 +78,14 @@ def findings(record: Record, trial: Trial, made: Written) -> Iterator[Row]:
         return
     back = f", {held.back:,} that went back" if held.back else ""
     what = "totals" if trial.operation is None else "answers"
+    why = "a change was seen in part"
+    if trial.fault is not None:
+        why = f"what the fault took of writes was seen before it, or {why}"
     yield (
         "answers of no time", "warning",
         f"{held.outside:,} of {held.sampled:,} sampled {what}{back} ({held.first})",
         f"While documents changed, the engine gave {what} that fit no moment between before and "
-        "after: a change was seen in part.",
+        f"after: {why}.",
         "Look at whether the engine replaces a document in one step.",
     )  # fmt: skip
 

@@ -121,6 +121,11 @@ class Durable:
     counted: int
     cancels: int = 0
 
+    @property
+    def hides(self) -> bool:
+        """Is ``lost`` the least that is gone? Then what was taken unseen makes up for others."""
+        return bool(self.cancels or self.unknown)
+
 
 @dataclass(frozen=True, slots=True)
 class FaultResult:

@@ -219,10 +219,14 @@ def _named(t: TreatmentResult, planned: Treatment) -> tuple[str, ...]:
     return planned.operation["name"], planned.operation["method"], system, at
 
 
-def _rest(planned: Treatment) -> tuple[str, str]:
-    """What of a treatment are not its roles."""
+def _rest(planned: Treatment) -> tuple[str, str, str]:
+    """What of a treatment are not its roles, and how many documents these keep back: an index that
+    lacks others is another index.
+    """
     settings = {k: v for k, v in planned.settings.items() if k != "roles"}
-    return planned.system, repr(sorted(settings.items()))
+    kept = [(table.get("documents"), table.get("share"))
+            for table in planned.roles.values() if table["does"] == "write"]  # fmt: skip
+    return planned.system, repr(sorted(settings.items())), repr(kept)
 
 
 def _logs(t: TreatmentResult, other: TreatmentResult, metric: str) -> list[float]:

@@ -76,7 +76,11 @@ def _rows(record: Record, trial: Trial) -> Iterator[Row]:
                         "found and lost again", "warning",
                         f"{len(lost)} of the markers, as {lost[0].marker}",
                         "A document was found after it was written, and later it was not, though "
-                        "nothing was deleted: answers came from several states of the index.",
+                        "nothing was deleted: " + (
+                            "answers came from several states of the index." if trial.fault is None
+                            else "the fault took it or a part that had it, or answers came from "
+                            "several states of the index."
+                        ),
                         "Look at how many copies of the index answer.",
                     )  # fmt: skip
 

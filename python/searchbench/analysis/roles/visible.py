@@ -2,7 +2,8 @@
 
 Markers are asked for again and again over a connection of its own. A marker became visible after
 the last ask that did not find it was sent, and before the first that did was answered; it is known
-no more closely than that. One that was not found until the drive ended took longer than it was
+no more closely than that. Markers that one publish has shown are alike, so an interval is at least
+as wide as trials differ. One that was not found until the drive ended took longer than it was
 looked for. One that was looked for less long than the slowest took says nothing either way: whether
 it is counted would depend on how fast it was.
 """
@@ -18,6 +19,7 @@ import numpy as np
 from searchbench.analysis.judgement import Estimate, Interval
 from searchbench.analysis.roles.accepted import Written
 from searchbench.analysis.roles.model import Visible
+from searchbench.analysis.stats.intervals import mean_interval
 from searchbench.analysis.trial.latency import LEVEL, interval_ranks, minimum_samples, rank
 from searchbench.record import Record, Trial
 from searchbench.record.roles import RoleRun
@@ -95,9 +97,13 @@ def visible(
         at = rank(len(counted), q)
         middle = (float(earliest[at]) + float(latest[at])) / 2
         low, high = float(earliest[ranks[0]]), float(latest[ranks[1]])
+        over = _over_trials([[s for s in each if s.looked_s >= slowest_s] for each in every], q)
+        if over is not None:
+            low, high = min(low, max(0.0, over.low)), max(high, over.high)
         interval = Interval(
-            low, high, LEVEL, "order statistics, widened by what asking leaves open"
-        )
+            low, high, LEVEL,
+            "order statistics, widened by what asking leaves open and by how trials differ",
+        )  # fmt: skip
         quantiles[name] = Estimate(middle, "s", len(counted), interval)
     known = [s.width_s for s in counted if math.isfinite(s.latest_s)]
     return Visible(
@@ -108,3 +114,14 @@ def visible(
         asks_per_s=asks_per_s,
         ask_p50_s=ask_p50_s,
     )
+
+
+def _over_trials(trials: Sequence[Sequence[Seen]], q: float) -> Interval | None:
+    """Of the quantile of each trial that has one; None: fewer than two, or not all were seen."""
+    found = []
+    for own in trials:
+        if len(own) >= minimum_samples(q):
+            at = rank(len(own), q)
+            ends = ([s.earliest_s for s in own], [s.latest_s for s in own])
+            found.append(float(sum(np.sort(each)[at] for each in ends)) / 2)
+    return mean_interval(found)

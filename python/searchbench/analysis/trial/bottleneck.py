@@ -29,6 +29,7 @@ from searchbench.record.trial import DeviceTotals, ServerTotals
 BUSY = 0.90  # of the time: no more is to be had
 MOST = 0.50  # of the service time
 IDLE = 0.70  # of the server's cores: below, something else than the processor keeps them waiting
+SEVERAL = 1.5  # cores: from here on more than one thread was at work
 OWN = 0.50  # of what a disk moved: from here on it was busy for the server
 OVER = 1.10  # of a limit of writes: from here on they are not those that are held to it
 PAGE_BYTES = 4096
@@ -58,6 +59,8 @@ def of_trial(trial: Trial, trace: Trace, findings: Sequence[str]) -> Seen:
     seconds = trace.window_s
     if seconds <= 0:
         return Seen("unknown", "no measured window")
+    if trial.fault is not None:  # what was used is on record of the whole window alone
+        return Seen("unknown", "the window has a fault in it, during which nothing could be used")
     return next(_all(trial, trace, seconds, findings))
 
 
@@ -95,12 +98,14 @@ def of_span(
             part = _part((server.read_bytes or 0.0) + (server.write_bytes or 0.0), moved)
         if part is not None and part >= OWN:
             return Seen("disk", f"{aside}{_of_server(part)}")
-    share_of_one = server.busiest_thread_share
+    share_of_one, in_use = server.busiest_thread_share, server.cpu_s / seconds
     if share_of_one is not None and share_of_one >= BUSY:
-        return Seen("one thread", f"{server.busiest_thread} ran {percent(share_of_one)} of the "
-                    f"time, the server used {of}")  # fmt: skip
-    if server.cpu_s / seconds >= BUSY:
-        return Seen("one thread", f"the server used {server.cpu_s / seconds:.2f} cores of {cores}")
+        number = f"{server.busiest_thread} ran {percent(share_of_one)} of the time, the server used"
+        if in_use >= SEVERAL:  # others ran too, and may have been as busy
+            return Seen("unknown", f"{number} {of}; whether they waited for it is not on record")
+        return Seen("one thread", f"{number} {of}")
+    if BUSY <= in_use < SEVERAL:
+        return Seen("one thread", f"the server used {in_use:.2f} cores of {cores}")
     if aside and part is None:
         return Seen("unknown", f"{aside}; {_NOT_KNOWN}")
     if late := _late(trial, devices, seconds):
@@ -146,7 +151,9 @@ def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) ->
     if disk is not None and disk.part in ("disk", "memory"):
         yield disk
     share = server.busiest_thread_share
-    if cores > 1 and share is not None and share >= BUSY:
+    # Where requests in service are worked on, each by a thread of its own, none waits for one.
+    at_work = inside >= SEVERAL and server.cpu_s / seconds >= IDLE * inside
+    if cores > 1 and share is not None and share >= BUSY and not at_work:
         yield Seen("one thread", f"{server.busiest_thread} ran {percent(share)} of the time, the "
                    f"server used {of}")  # fmt: skip
     if disk is not None and disk.part == "unknown":
@@ -310,6 +317,13 @@ def _disk(trial: Trial, seconds: float, inside: float) -> Seen | None:
     slow = inside > 0 and held >= MOST * inside
     if (busy < BUSY and not slow) or not (part and worst.reads):
         return None
+    if not slow and worst.read_s < MOST * worst.busy_s:  # what kept it busy were writes
+        return Seen("none", f"{_busy(worst, seconds)}, mostly with writes")
+    # Many devices serve several requests at once, and are busy long before they have nothing left.
+    if not slow and (trial.server.cpu_s or 0.0) / seconds >= MOST * inside:
+        return Seen(
+            "none", f"{_busy(worst, seconds)}, with {held:.1f} reads of the server in flight"
+        )
     each_ms = 1e3 * worst.read_s / worst.reads
     number = (
         f"{_busy(worst, seconds)}: {worst.reads / seconds:,.0f} reads/s of "

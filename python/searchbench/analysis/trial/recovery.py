@@ -172,6 +172,13 @@ def over_trials(values: Sequence[float], unit: str) -> Estimate | None:
     return Estimate(float(np.mean(values)), unit, n, span_of)
 
 
+def of_some(trials: int, unknown: int) -> str:
+    """Of how many trials alone it is known, a clause; empty: of all."""
+    if not unknown:
+        return ""
+    return f", and only in {trials - unknown} of {trials} trials"
+
+
 def _steps(start_ns: int, end_ns: int, normal: Normal) -> Ints:
     """Where spans begin that end by then; the first in any case, if there is room for it."""
     last_ns = end_ns - round(normal.span_s * 1e9)

@@ -164,6 +164,6 @@ def _crossing(c: Crossover) -> str:
     assert c.interval is not None
     low, high = (numbers.digits(v) for v in (c.interval.low, c.interval.high))
     return (
-        f"{line(c.above)} is faster than {line(c.below)} from {numbers.digits(c.rows)} rows on "
-        f"({low} to {high})."
+        f"{line(c.above)} is faster than {line(c.below)} from about {numbers.digits(c.rows)} rows "
+        f"on (between {low} and {high})."
     )

@@ -126,7 +126,8 @@ def _until_normal(r: FaultResult) -> Cell:
 def _documents(r: FaultResult, name: str) -> Cell:
     if r.durable is None or not r.durable.counted:
         return NONE
-    return Cell(f"{getattr(r.durable, name):,}")
+    number = f"{getattr(r.durable, name):,}"
+    return Cell(f"at least {number}" if name == "lost" and r.durable.hides else number)
 
 
 def visible(rows: Sequence[RoleResult]) -> Table:
