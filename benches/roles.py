@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -170,12 +170,14 @@ def _row(one: Found) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def beside_a_writer(blocks: int = 6, seconds: float = 4.0) -> Iterator[Figure]:
+def beside_a_writer(
+    blocks: int = 6, seconds: float = 4.0, metrics: Mapping[str, str] = METRICS
+) -> Iterator[Figure]:
     """Each figure of the readers against that beside an idle writer, held to the A/A control."""
     study = BESIDE.format(blocks=blocks, per_s=WRITES_PER_S, seconds=seconds)
     with _measured(study) as record:
         judged = judge(record)
-    for metric, called in METRICS.items():
+    for metric, called in metrics.items():
         ratio, floor = ratio_and_floor(judged, metric)
         between = ratio.interval
         said = "" if between is None else f" ({between.low:.4f}..{between.high:.4f})"
@@ -198,8 +200,9 @@ def ratio_and_floor(judged: Judgement, metric: str) -> tuple[Estimate, Estimate]
     floor = noise_floors(judged.treatments, (metric,)).get(metric)
     if ratio is None or floor is None or not math.isfinite(ratio.value):
         trials = [trial for treatment in judged.treatments for trial in treatment.trials]
-        why = {f"{t.trial}: {t.reason}" for t in trials if t.status != "valid"}
-        raise RuntimeError(f"{metric} of the readers is not known: {'; '.join(sorted(why))}")
+        why = [f"{t.trial}: {t.reason}" for t in trials if t.status != "valid"]
+        said = "; ".join(why) or "the windows are too short"
+        raise RuntimeError(f"{metric} of the readers is not known: {said}")
     return ratio, floor
 
 

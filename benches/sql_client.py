@@ -251,9 +251,7 @@ def _mysql_async(
     return run
 
 
-def _pgbench(
-    place: Path, port: int, program: Path | None, statement: str, protocol: str
-) -> Run:
+def _pgbench(place: Path, port: int, program: Path | None, statement: str, protocol: str) -> Run:
     script = place / "statement.sql"
 
     def run(seconds: int) -> tuple[float, int]:

@@ -30,27 +30,23 @@ def test_no_method_has_a_statement_parsed_twice() -> None:
 def test_commit_to_visible_is_said_of_each_delay_and_interval() -> None:
     table, *figures = roles.commit_to_visible((30,), (5,), seconds=2.0)
     assert isinstance(table, Table)
-    ((truth, asked, *_),) = table.rows
+    ((truth, asked, markers, _, between, *_),) = table.rows
     assert (truth, asked) == ("30", "5")
+    assert int(markers) > 20
+    # However late a machine asks: that an ask did not find it was true when it was sent.
+    assert float(between.partition("–")[0]) <= 30 + 1e3 * roles.ANSWER_S
     assert [f.at_most for f in figures if isinstance(f, Figure)] == [5, 5, 1]
 
 
-def test_no_marker_is_said_to_be_later_than_it_can_have_been() -> None:
-    """However late a machine asks: that an ask did not find it was true when it was sent."""
-    found = roles.asked_for(publish_ms=30, ask_ms=5, seconds=2.0)
-    assert found.markers > 20
-    half = found.quantiles["p50"].interval
-    assert half is not None
-    assert half.low <= 0.030 + roles.ANSWER_S
-
-
 def test_readers_beside_a_writer_have_a_ratio_and_a_floor_for_each_figure() -> None:
-    figures = list(roles.beside_a_writer(blocks=2, seconds=0.5))
-    assert len(figures) == len(roles.METRICS)
+    # A p99 needs 299 answers, which a busy machine does not give in so short a window.
+    metrics = {name: called for name, called in roles.METRICS.items() if name != "service_p99"}
+    figures = list(roles.beside_a_writer(blocks=2, seconds=0.5, metrics=metrics))
+    assert len(figures) == 2
     for figure in figures:
         assert figure.at_most is not None
         assert figure.at_most >= 0
-        assert "2 blocks" in figure.note
+        assert "pairs of the A/A control" in figure.note
 
 
 def test_cars_come_into_a_system_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
