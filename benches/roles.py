@@ -201,7 +201,9 @@ def ratio_and_floor(judged: Judgement, metric: str) -> tuple[Estimate, Estimate]
     if ratio is None or floor is None or not math.isfinite(ratio.value):
         trials = [trial for treatment in judged.treatments for trial in treatment.trials]
         why = [f"{t.trial}: {t.reason}" for t in trials if t.status != "valid"]
-        said = "; ".join(why) or "the windows are too short"
+        said = f"{len(why)} of {len(trials)} trials are invalid, as {why[0]}" if why else (
+            "the windows are too short"
+        )  # fmt: skip
         raise RuntimeError(f"{metric} of the readers is not known: {said}")
     return ratio, floor
 
