@@ -103,7 +103,8 @@ def figures(cars: int = SHORT) -> Iterator[Figure | Table | Missing]:
             )  # fmt: skip
     if rows:
         slow = [f"{s.title} one car in {s.part}" for s in SYSTEMS if s.part > 1]
-        notes = (f"One by one, {' and '.join(slow)}: all of millions would take hours.", PUBLISHED)
+        left = f"Given one by one: {', '.join(slow)}. All of millions would take them hours."
+        notes = (left, PUBLISHED)
         yield Table(
             f"{cars:,} cars into each system",
             ("system", "by", "cars", "rows/s", "with settling", "request p99, ms", "server CPU, s"),
