@@ -95,11 +95,11 @@ def _record(port: int, requests: int, folder: str) -> dict[str, Any]:
                  "cpus": [CLIENT_CPU]},
     }  # fmt: skip
     study = parse_study(tomli_w.dumps(tables), "bench.toml", Path(folder))
-    before, began = _peak_bytes(), time.monotonic()
+    before, began = peak_bytes(), time.monotonic()
     record = run(study, Path(folder) / "record")
     took = time.monotonic() - began
     # Before anything is read again: reading is not recording.
-    peak = _peak_bytes()
+    peak = peak_bytes()
     trial = record.trials[0]
     if trial.status != "ok":
         raise RuntimeError(trial.reason)
@@ -144,11 +144,11 @@ def _spill(port: int, seconds: float, folder: str, rate: float) -> dict[str, Any
         "lag_p99_ns": float(np.quantile(lag, 0.99)),
         "lag_p999_ns": float(np.quantile(lag, 0.999)),
         "silence_ns": int(np.diff(np.sort(sent)).max()),
-        "peak_bytes": _peak_bytes(),
+        "peak_bytes": peak_bytes(),
     }
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
     """The most memory that this process has held at once, pages of files and all.
 
     Not ru_maxrss: that begins with what the parent held when it started us.

@@ -1,8 +1,9 @@
 """What a statement costs the client, over MariaDB and PostgreSQL: ours and others', in turn.
 
-The same statements, as text, over as many connections to the same server. A client's cost is the
-CPU time of its whole process, user and system, of a long run less that of a short one, over the
-statements between them: what it costs to start counts for nobody.
+The same statements, as text and prepared, over as many connections to the same server. What is
+prepared is prepared once on each connection, and then executed with other values each time. A
+client's cost is the CPU time of its whole process, user and system, of a long run less that of a
+short one, over the statements between them: what it costs to start counts for nobody.
 """
 
 from __future__ import annotations
@@ -11,25 +12,27 @@ import os
 import re
 import resource
 import shutil
-import struct
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from benches.databases import ROWS, MissingError, mariadb, postgresql
 from benches.figure import Figure, Missing
 from benches.servers import CLIENT_CPU, TARGET, closed
 from benches.table import OURS, Table, spread
+from searchbench.engines import mysql_form, mysql_prepared, postgres_extended, postgres_form
 from searchbench.engines.engine import Request
 
 CONNECTIONS = 64
 ROUNDS = 5
 SHORT_S, LONG_S = 1, 4
 # What is asked, with a key in the braces, and how many keys there are to draw from.
-POINT = "SELECT c FROM t WHERE id = {}"
+POINT = "SELECT c FROM t WHERE id = {0}"
 TEN = "SELECT id, k, c FROM t WHERE id BETWEEN {0} AND {0} + 9"
+STATEMENTS = (("point select", POINT), ("10 rows", TEN))
 KEYS = ROWS - 10
 
 PEER = Path(__file__).parent / "peers" / "mysql_async"
@@ -57,34 +60,56 @@ def _mariadb() -> Iterator[Figure | Table | Missing]:
     if not shutil.which("sysbench"):
         yield Missing("sysbench (Debian: apt-get install sysbench)")
     with tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder, mariadb() as port:
-        place = Path(folder)
-        for name, statement in (("point select", POINT), ("10 rows", TEN)):
+        place, login = Path(folder), ("root", "", "bench")
+        for name, statement in STATEMENTS:
             asked = [statement.format(key) for key in _keys()]
-            packets = [struct.pack("<I", len(s) + 1) + b"\x03" + s.encode() for s in asked]
             others: list[tuple[str, float, Run]] = []
             if shutil.which("sysbench"):
                 others.append(("sysbench", 1.7, _sysbench(place, port, statement)))
             if isinstance(peer, Path):
                 others.append(("mysql_async", 1.15, _mysql_async(place, port, peer, asked)))
-            ours = _ours(port, "mysql", packets, ("root", "", "bench"))
+            ours = _ours(port, "mysql", [mysql_form.query(each) for each in asked], login)
             yield from _compared(f"MariaDB, {name}", ours, others)
+
+            text, often = prepared(statement, "?"), statement.count("{0}")
+            values = [(key,) * often for key in _keys()]
+            others = []
+            if shutil.which("sysbench"):
+                others.append(("sysbench", 1.0, _sysbench_prepared(place, port, text, often)))
+            if isinstance(peer, Path):
+                lines = [" ".join(map(str, each)) for each in values]
+                others.append(("mysql_async", 1.0, _mysql_async(place, port, peer, lines, text)))
+            executed = [mysql_prepared.execute(1, each) for each in values]
+            ours = _ours(port, "mysql", executed, login, (mysql_prepared.prepare(text),))
+            yield from _compared(f"MariaDB, {name}, prepared", ours, others)
 
 
 def _postgresql() -> Iterator[Figure | Table | Missing]:
     installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/pgbench"))
-    pgbench = shutil.which("pgbench") or (installed[-1] if installed else None)
-    if not pgbench:
+    found = shutil.which("pgbench") or (installed[-1] if installed else None)
+    if not found:
         yield Missing("pgbench (Debian: apt-get install postgresql)")
+    pgbench = Path(found) if found else None
     with tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder, postgresql() as port:
-        for name, statement in (("point select", POINT), ("10 rows", TEN)):
-            asked = [statement.format(key).encode() for key in _keys()]
-            messages = [b"Q" + struct.pack(">I", len(s) + 5) + s + b"\0" for s in asked]
-            ours = _ours(port, "postgres", messages, ("bench", "", "postgres"))
-            others: list[tuple[str, float, Run]] = []
-            if pgbench:
-                run = _pgbench(Path(folder), port, Path(pgbench), statement)
-                others.append(("pgbench", 1.0, run))
-            yield from _compared(f"PostgreSQL, {name}", ours, others)
+        place, login = Path(folder), ("bench", "", "postgres")
+        for name, statement in STATEMENTS:
+            asked = [postgres_form.query(statement.format(key)) for key in _keys()]
+            ours = _ours(port, "postgres", asked, login)
+            others = [("pgbench", 1.0, _pgbench(place, port, pgbench, statement, "simple"))]
+            yield from _compared(f"PostgreSQL, {name}", ours, others if pgbench else ())
+
+            text = prepared(statement, "$1")
+            executed = [postgres_extended.execute("s1", (key,)) for key in _keys()]
+            whole = [each + postgres_extended.SYNC for each in executed]
+            prelude = (postgres_extended.prepare("s1", text),)
+            ours = _ours(port, "postgres", whole, login, prelude)
+            others = [("pgbench", 1.0, _pgbench(place, port, pgbench, statement, "prepared"))]
+            yield from _compared(f"PostgreSQL, {name}, prepared", ours, others if pgbench else ())
+
+
+def prepared(statement: str, marker: str) -> str:
+    """The text that is prepared: a marker in place of the key, wherever that stands."""
+    return statement.replace("{0}", marker)
 
 
 def _keys() -> Iterator[int]:
@@ -127,12 +152,19 @@ def _compared(
         )  # fmt: skip
 
 
-def _ours(port: int, wire: str, exchanges: Sequence[bytes], login: tuple[str, str, str]) -> Run:
+def _ours(
+    port: int,
+    wire: str,
+    exchanges: Sequence[bytes],
+    login: tuple[str, str, str],
+    prelude: Sequence[bytes] = (),
+) -> Run:
     requests = [Request((exchange,)) for exchange in exchanges]
+    how: dict[str, Any] = {"login": login, "prelude": prelude, "idle": "block"}
 
     def run(seconds: int) -> tuple[float, int]:
         before = resource.getrusage(resource.RUSAGE_SELF)
-        done = closed(port, wire, requests, CONNECTIONS, float(seconds), login=login, idle="block")
+        done = closed(port, wire, requests, CONNECTIONS, float(seconds), **how)
         cpu_s = _cpu_s(before, resource.getrusage(resource.RUSAGE_SELF))
         answered = len(done.ok())
         if answered != len(done.samples):
@@ -160,17 +192,40 @@ def _cpu_s(before: resource.struct_rusage, after: resource.struct_rusage) -> flo
 
 
 def _sysbench(place: Path, port: int, statement: str) -> Run:
-    script = place / "statement.lua"
-    parts = statement.replace("{0}", "{}").split("{}")
+    parts = statement.split("{0}")
     # A statement that ends in its key has nothing to quote behind it.
     text = " .. key .. ".join(f'"{part}"' for part in parts).removesuffix(' .. ""')
-    script.write_text(
+    return _scripted(
+        place, port,
         "function thread_init() con = sysbench.sql.driver():connect() end\n"
         f"function event() local key = sysbench.rand.uniform(1, {KEYS}) con:query({text}) end\n"
-        "function thread_done() con:disconnect() end\n"
-    )
+        "function thread_done() con:disconnect() end\n",
+    )  # fmt: skip
+
+
+def _sysbench_prepared(place: Path, port: int, text: str, often: int) -> Run:
+    return _scripted(
+        place, port,
+        "function thread_init()\n"
+        "  con = sysbench.sql.driver():connect()\n"
+        f'  statement, keys = con:prepare("{text}"), {{}}\n'
+        f"  for i = 1, {often} do keys[i] = statement:bind_create(sysbench.sql.type.INT) end\n"
+        "  statement:bind_param(unpack(keys))\n"
+        "end\n"
+        "function event()\n"
+        f"  local key = sysbench.rand.uniform(1, {KEYS})\n"
+        f"  for i = 1, {often} do keys[i]:set(key) end\n"
+        "  statement:execute()\n"
+        "end\n"
+        "function thread_done() statement:close() con:disconnect() end\n",
+    )  # fmt: skip
+
+
+def _scripted(place: Path, port: int, lua: str) -> Run:
+    script = place / "statement.lua"
 
     def run(seconds: int) -> tuple[float, int]:
+        script.write_text(lua)
         argv = [
             "sysbench", "--db-driver=mysql", "--mysql-host=127.0.0.1", f"--mysql-port={port}",
             "--mysql-user=root", "--mysql-db=bench", f"--threads={CONNECTIONS}", "--events=0",
@@ -181,25 +236,28 @@ def _sysbench(place: Path, port: int, statement: str) -> Run:
     return run
 
 
-def _mysql_async(place: Path, port: int, peer: Path, asked: Sequence[str]) -> Run:
-    file = place / "statements"
+def _mysql_async(
+    place: Path, port: int, peer: Path, lines: Sequence[str], statement: str = ""
+) -> Run:
+    """``lines``: statements; or the values of the one that is prepared."""
+    file = place / "lines"
 
     def run(seconds: int) -> tuple[float, int]:
-        file.write_text("\n".join(asked))
+        file.write_text("\n".join(lines))
         url = f"mysql://root@127.0.0.1:{port}/bench"
-        return _child([peer, url, CONNECTIONS, seconds, file], r"(\d+)")
+        own = [statement] if statement else []
+        return _child([peer, url, CONNECTIONS, seconds, file, *own], r"(\d+)")
 
     return run
 
 
-def _pgbench(place: Path, port: int, program: Path, statement: str) -> Run:
+def _pgbench(place: Path, port: int, program: Path | None, statement: str, protocol: str) -> Run:
     script = place / "statement.sql"
 
     def run(seconds: int) -> tuple[float, int]:
-        asked = statement.replace("{0}", ":key").replace("{}", ":key")
-        script.write_text(f"\\set key random(1, {KEYS})\n{asked};\n")
+        script.write_text(f"\\set key random(1, {KEYS})\n{statement.replace('{0}', ':key')};\n")
         argv = [
-            program, "-n", "-M", "simple", "-f", script, "-c", CONNECTIONS, "-j", 1, "-T", seconds,
+            program, "-n", "-M", protocol, "-f", script, "-c", CONNECTIONS, "-j", 1, "-T", seconds,
             "-h", "127.0.0.1", "-p", port, "-U", "bench", "postgres",
         ]  # fmt: skip
         return _child(argv, r"transactions actually processed: (\d+)")

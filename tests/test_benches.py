@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
-from benches import judge, truth
+from benches import cars, judge, million, roles, sql_client, truth
 from benches.figure import Figure
-from benches.figures import BENCHES
+from benches.figures import BENCHES, LONG, chosen
 from benches.http_clients import Turn, user_us_of
 from benches.peers import http
 from benches.peers.peer import Asked, Cost, Said
 from benches.table import Table, place, section, spread
+
+from searchbench.analysis.roles.visible import Seen
+from searchbench.study.planner import make_plan
 
 ROOT = Path(__file__).parents[1]
 ASKED = Asked("http://127.0.0.1:1/", 64, 2.0)
@@ -195,3 +199,89 @@ def test_benchmarks_md_has_a_place_for_every_bench(tmp_path: Path) -> None:
 
 def test_a_spread_is_the_median_and_its_range() -> None:
     assert spread([1.4, 1.2, 1.3]) == "1.30 (1.20..1.40)"
+
+
+def test_what_takes_hours_runs_by_its_whole_name_alone() -> None:
+    assert BENCHES.keys() >= LONG
+    assert {name for name in BENCHES if not chosen(name, [])} == LONG
+    assert {name for name in BENCHES if chosen(name, ["ingest"])} == {"ingest", "ingest-cars"}
+    assert [name for name in BENCHES if chosen(name, ["ingest-3m"])] == ["ingest-3m"]
+
+
+@pytest.mark.parametrize(
+    ("earliest_s", "latest_s", "wrong"),
+    [
+        (0.018, 0.023, 0),
+        (0.0195, 0.0196, 0),  # the answer came 0.4 ms after the host had read the write
+        (0.010, 0.015, 1),
+        (0.030, 0.035, 1),
+        (0.004, math.inf, 0),  # written too near to the end to be found
+        (0.500, math.inf, 1),
+    ],
+)
+def test_a_marker_is_wrong_where_its_asks_leave_out_the_truth(
+    earliest_s: float, latest_s: float, wrong: int
+) -> None:
+    assert roles.impossible([Seen("one", earliest_s, latest_s, 1.0)], 0.020) == wrong
+
+
+PREPARED = "single prepared statements"
+
+
+@pytest.mark.parametrize(
+    ("method", "spent", "again"),
+    [
+        ("IN", {"select": 2}, 0),
+        ("IN", {"select": 3}, 1),
+        ("IN", {"select": 2, "stmt_prepare": 1}, 1),
+        ("a temporary table", {"create_table": 2, "insert": 2, "select": 2, "drop_table": 2}, 0),
+        (PREPARED, {"select": 20, "stmt_execute": 20, "stmt_prepare": 1}, 0),
+        (PREPARED, {"select": 20, "stmt_execute": 20, "stmt_prepare": 20}, 19),
+        (PREPARED, {"select": 20, "stmt_execute": 20, "stmt_prepare": 1, "stmt_reprepare": 2}, 2),
+        (PREPARED, {"select": 23, "stmt_execute": 20, "stmt_prepare": 1}, 3),
+    ],
+)
+def test_what_is_parsed_again_is_counted_by_the_server(
+    method: str, spent: dict[str, int], again: int
+) -> None:
+    idle = {"stmt_execute": 0, "stmt_prepare": 0}
+    assert million.parsed_again(method, idle | spent, ids=10, operations=2) == again
+
+
+def test_counters_of_a_server_that_did_something_else_say_nothing() -> None:
+    idle = {"stmt_execute": 0, "stmt_prepare": 0}
+    with pytest.raises(RuntimeError, match=r"executed 19 prepared statements, .* asked for 20"):
+        million.parsed_again(PREPARED, idle | {"stmt_execute": 19}, ids=10, operations=2)
+    with pytest.raises(RuntimeError, match=r"less than was asked: .*Com_select 1"):
+        million.parsed_again("IN", idle | {"select": 1}, ids=10, operations=2)
+
+
+def test_a_statement_that_is_prepared_has_markers_for_its_keys() -> None:
+    assert sql_client.prepared(sql_client.POINT, "?") == "SELECT c FROM t WHERE id = ?"
+    assert sql_client.prepared(sql_client.TEN, "$1").endswith("BETWEEN $1 AND $1 + 9")
+
+
+@pytest.mark.parametrize(
+    ("number", "scale", "given"),
+    [
+        (3_000_000, "200", 3_000_000),
+        (40_000, "2", 30_000),
+        (1500, "0.1", 1500),
+        (2250, "0.142857", 2143),
+    ],
+)
+def test_so_many_cars_are_copies_or_every_nth(number: int, scale: str, given: int) -> None:
+    assert cars.fitting(number) == (scale, given)
+
+
+@pytest.mark.parametrize("batch", [cars.BULK, cars.SINGLE])
+@pytest.mark.parametrize("system", cars.SYSTEMS, ids=lambda system: system.name)
+def test_one_ingest_of_the_shipped_study_is_left(system: cars.System, batch: int) -> None:
+    study, given = cars.study_of(system, cars.WHOLE, batch)
+    (treatment,) = make_plan(study).treatments
+    assert treatment.system == system.name
+    assert treatment.jobs["ingest"]["batch"] == batch
+    assert given == cars.COPY * treatment.corpus["scale"]
+    assert given == cars.WHOLE // (1 if batch == cars.BULK else system.part)
+    door = treatment.parameters.get("door")
+    assert door == (system.door if batch == cars.BULK and system.door else door and "insert")
