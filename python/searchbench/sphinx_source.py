@@ -53,11 +53,15 @@ class Source:
     """All that changed since main was made. ``run``: where indexer reads it, and its log.
 
     ``data``: where the journal and the indexes ``main`` and ``delta`` lie. ``merge_every``: after
-    so many times that the delta was made it is merged into main; 0: never.
+    so many times that the delta was made it is merged into main; 0: never. ``config``: of indexer;
+    ``without_rows``: the same for a delta that is a kill list alone.
     """
 
-    def __init__(self, data: Path, run: Path, config: Path, merge_every: int = 0) -> None:
-        self.data, self.run, self.config, self.merge_every = data, run, config, merge_every
+    def __init__(
+        self, data: Path, run: Path, config: Path, without_rows: Path, merge_every: int = 0
+    ) -> None:
+        self.data, self.run, self.merge_every = data, run, merge_every
+        self.config, self.without_rows = config, without_rows
         self.rows: dict[int, bytes] = {}
         self.gone: set[int] = set()
         self.changes = self.shown = self.made = 0
@@ -142,14 +146,14 @@ class Source:
             '<?xml version="1.0" encoding="utf-8"?>\n<sphinx:docset>\n<sphinx:killlist>\n'
             f"{ids}</sphinx:killlist>\n</sphinx:docset>\n"
         )
-        self._index("delta", "--rotate", "delta")
+        self._index("delta", self.config if rows else self.without_rows, "--rotate", "delta")
 
     def _merge(self, rows: dict[int, bytes], gone: set[int]) -> None:
         """The published delta into main; then a delta of what has come since.
 
         Until searchd has taken the latter, the old delta hides in main what it has itself.
         """
-        self._index("main", "--merge", "main", "delta", "--rotate")
+        self._index("main", self.config, "--merge", "main", "delta", "--rotate")
         with self._lock:
             for number, row in rows.items():
                 if self.rows.get(number) is row:
@@ -167,13 +171,13 @@ class Source:
         self._make_delta(left, lost)
         self.shown = seen
 
-    def _index(self, name: str, *how: str) -> None:
+    def _index(self, name: str, config: Path, *how: str) -> None:
         """Run indexer, and wait until searchd has taken the index of this name.
 
         searchd renames the new files while nobody can search the index, and lets searches in when
         it has exchanged it. So whoever asks once these are gone asks the new one.
         """
-        command = ("indexer", "--quiet", "--config", str(self.config), *how)
+        command = ("indexer", "--quiet", "--config", str(config), *how)
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             timeout=_INDEXER_S, check=False,
@@ -273,12 +277,12 @@ def main(argv: list[str] | None = None) -> int:
     words = argparse.ArgumentParser(prog="searchbench.sphinx_source")
     words.add_argument("--address", default="127.0.0.1")
     words.add_argument("--port", type=int, required=True)
-    for name in ("data", "run", "config"):
+    for name in ("data", "run", "config", "without-rows"):
         words.add_argument(f"--{name}", type=Path, required=True)
     words.add_argument("--merge-every", type=int, default=0)
     words.add_argument("--refresh-ms", type=int, default=0)
     given = words.parse_args(argv)
-    source = Source(given.data, given.run, given.config, given.merge_every)
+    source = Source(given.data, given.run, given.config, given.without_rows, given.merge_every)
     if given.refresh_ms:
         every_s = given.refresh_ms / 1000
         threading.Thread(target=source.refresh, args=(every_s,), daemon=True).start()

@@ -33,7 +33,7 @@ MAIN, DELTA, MAIN_DELTA = "main", "delta", "main+delta"
 SOURCE = "source"
 _CONFIG = "sphinx.conf"
 _INDEXING = "indexing.conf"
-_REMAKING = "delta.conf"
+_REMAKING, _EMPTYING = "delta.conf", "empty-delta.conf"
 MATCH_MODES = ("algebra", "any", "all", "phrase", "boolean")
 PARAMETERS = described(
     {
@@ -130,25 +130,31 @@ def _files_of_delta(schema: Schema, params: Parameters, listen: str) -> dict[str
     """For searchd, and for indexer, which makes the delta and tells searchd of it."""
     names = (MAIN, DELTA)  # a kill list counts for the indexes before its own
     local = [_section(f"index {name}", _made(name)) for name in names]
-    remaking = [
+    own = [
         _section(f"index {MAIN}", _made(MAIN)),
-        *_delta(schema),
         _section("indexer", ["mem_limit = 256M"]),
         _section("searchd", ["pid_file = {run}/searchd.pid"]),
     ]
     return {
         _CONFIG: _of_asked(local, [f"local = {name}" for name in names], params, listen),
-        _REMAKING: "".join(remaking),
+        _REMAKING: "".join([*_delta(schema, rows=True), *own]),
+        _EMPTYING: "".join([*_delta(schema, rows=False), *own]),
     }
 
 
-def _delta(schema: Schema) -> Iterator[str]:
-    """The sources of the delta and itself: rows, and a kill list, which only XML can bring."""
-    rows = ["tsvpipe_command = cat '{run}/delta.tsv'", *_columns("tsvpipe", schema)]
+def _delta(schema: Schema, *, rows: bool) -> Iterator[str]:
+    """The sources of the delta and itself: rows, and a kill list, which only XML can bring.
+
+    Without rows, XML alone: a source of TSV that has none is an error.
+    """
     gone = ["xmlpipe_command = cat '{run}/delta.xml'", *_columns("xmlpipe", schema)]
-    yield _section("source changed", ["type = tsvpipe", *rows])
     yield _section("source killed", ["type = xmlpipe2", *gone])
-    yield _section(f"index {DELTA}", ["source = changed", "source = killed", *_made(DELTA)])
+    sources = ["source = killed"]
+    if rows:
+        changed = ["tsvpipe_command = cat '{run}/delta.tsv'", *_columns("tsvpipe", schema)]
+        yield _section("source changed", ["type = tsvpipe", *changed])
+        sources.append("source = changed")
+    yield _section(f"index {DELTA}", [*sources, *_made(DELTA)])
 
 
 def _made(name: str) -> list[str]:
@@ -166,7 +172,8 @@ def _keeper(params: Parameters) -> Companion:
     argv = (
         *("{python}", "-m", "searchbench.sphinx_source"),
         *("--address", _at(SOURCE), "--port", _port(SOURCE)),
-        *("--data", "{part:0}", "--run", "{run}", "--config", f"{{run}}/{_REMAKING}"),
+        *("--data", "{part:0}", "--run", "{run}"),
+        *("--config", f"{{run}}/{_REMAKING}", "--without-rows", f"{{run}}/{_EMPTYING}"),
         *("--merge-every", str(params["merge_every"])),
         *("--refresh-ms", str(params["refresh_ms"])),
     )
@@ -223,14 +230,16 @@ def _offline_of_delta(schema: Schema) -> Offline:
     every = ["tsvpipe_command = cat '{batches}'", *_columns("tsvpipe", schema)]
     made = [
         _piped(MAIN, every, _made(MAIN)),
-        *_delta(schema),
+        *_delta(schema, rows=False),
         _section("indexer", ["mem_limit = 256M"]),
     ]
+    # One after the other, for with --all it is enough that one of them was made.
     return Offline(
-        commands=(("indexer", "--config", f"{{run}}/{_INDEXING}", "--all"),),
+        commands=tuple(
+            ("indexer", "--config", f"{{run}}/{_INDEXING}", name) for name in (MAIN, DELTA)
+        ),
         files={
             _INDEXING: "".join(made),
-            "delta.tsv": "",
             "delta.xml": '<?xml version="1.0" encoding="utf-8"?>\n<sphinx:docset>\n'
             "</sphinx:docset>\n",
         },
