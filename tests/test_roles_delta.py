@@ -1,4 +1,4 @@
-"""A writer beside Sphinx with main and delta: what is acknowledged is there, and a loss is found."""
+"""A writer beside Sphinx with main and delta: what is acknowledged is there, a loss is found."""
 
 from __future__ import annotations
 

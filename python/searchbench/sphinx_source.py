@@ -105,7 +105,7 @@ class Source:
             try:
                 self.publish()
             except Wrong as error:
-                print(error, file=sys.stderr, flush=True)
+                _log(str(error))
 
     def _change(self, lines: bytes, each: Iterable[tuple[int, bytes]]) -> None:
         with self._lock:
@@ -184,7 +184,7 @@ class Source:
         )  # fmt: skip
         said = done.stdout.decode(errors="replace").strip()
         if said:
-            print(said, file=sys.stderr, flush=True)
+            _log(said)
         words = " | ".join(said.splitlines()[-3:]) or "it printed nothing"
         if done.returncode:
             raise Wrong(f"indexer ended with exit code {done.returncode}: {words}")
@@ -198,6 +198,11 @@ class Source:
                     "may say why"
                 )
             time.sleep(_LOOK_S)
+
+
+def _log(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def _number(row: bytes) -> int:
