@@ -29,8 +29,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO
 
 _OK = b"\x00\x00\x00\x02\x00\x00\x00"
 # Protocol 4.1 and a nonce of two halves, which nobody uses: everybody is let in, as by searchd.
@@ -214,7 +214,7 @@ def _number(row: bytes) -> int:
     return int(first)
 
 
-def _taken(file: BinaryIO) -> tuple[int, bytes] | None:
+def _taken(file: BufferedIOBase) -> tuple[int, bytes] | None:
     """The number of the last packet and the whole payload; None where the client has gone."""
     whole, length, number = [], _MOST, 0
     while length == _MOST:
