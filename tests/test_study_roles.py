@@ -96,6 +96,11 @@ def test_levers_without_which_a_document_is_not_found_leave_the_crossing_out() -
     with pytest.raises(StudyError) as found:
         plan_of("[systems.sphinx]\n" + WRITER)
     assert 'say index = "realtime"' in str(found.value)
+    changing = WRITER + "update = 1\ndelete = 1\n"
+    plan = plan_of('[systems.sphinx]\nindex = "main+delta"\n' + changing
+                   + '[factors]\n"systems.sphinx.parts" = [1, 2]\n')  # fmt: skip
+    assert [t.parameters["parts"] for t in plan.treatments] == [1]
+    assert "there is one main and one delta" in plan.excluded[0].reason
 
 
 def test_every_mistake_is_named_in_its_place() -> None:

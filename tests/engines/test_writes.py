@@ -12,7 +12,8 @@ from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import ENGINES, defaults
 from searchbench.engines.engine import Engine
 from searchbench.engines.write import Placed, TakesWrites, insert
-from searchbench.lab.conduct.ingest import ingest, must, spool
+from searchbench.lab.conduct.ingest import must
+from searchbench.lab.conduct.serve import serving
 from searchbench.lab.drive.changes import lookup
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
@@ -34,6 +35,7 @@ LEVELS: dict[str, dict[str, Any]] = {
     "mariadb": {},
     "postgresql": {"keys": True},
     "sphinx": {"index": "realtime", "parts": 2},
+    "sphinx with a delta": {"index": "main+delta"},
     "opensearch": {},
     "sensei": {"parts": 2},
 }
@@ -56,14 +58,12 @@ def book(n: int, *words: str) -> Document:
 
 @pytest.fixture(scope="module", params=LEVELS)
 def running(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Deployment]:
-    engine = ENGINES[request.param]
+    engine = ENGINES[request.param.split()[0]]
     if lacking := missing(engine):
         pytest.skip(f"no {engine.name} here: {lacking}")
     folder: Path = tmp_path_factory.mktemp("writes")
     params = {**defaults(engine), **LEVELS[request.param]}
-    batches = spool(engine, Books(), folder / "batches", params)
-    with Deployment(engine, params, folder / "data", folder / "run", (0,), SCHEMA) as found:
-        ingest(found, Books(), batches)
+    with serving(engine, params, Books(), folder, (0,)) as (found, _done):
         yield found
 
 
@@ -89,7 +89,7 @@ def test_what_is_inserted_replaced_and_deleted_is_there_as_it_was_written(
 
     def publish() -> None:
         for each in engine.publish(SCHEMA, running.params).requests:
-            must(running, running.ask(each), "publish")
+            must(running, running.tell(each), "publish")
 
     def write(kind: str, placed: Sequence[Placed]) -> None:
         if kind == "insert":
@@ -97,7 +97,7 @@ def test_what_is_inserted_replaced_and_deleted_is_there_as_it_was_written(
         else:
             how = engine.update if kind == "update" else engine.delete
             made = how(placed, SCHEMA, running.params)
-        reply = running.ask(made)
+        reply = running.tell(made)
         must(running, reply, kind)
         assert engine.refused(reply) == ()
         publish()

@@ -146,6 +146,19 @@ class Laid:
 
 
 @dataclass(frozen=True, slots=True)
+class Writing:
+    """Where documents are written and published, if that is not where the service is asked.
+
+    ``port``: the name of a port (``{port:NAME}``) at which a companion beside the one that is asked
+    takes what ``engines.write`` declares, over the same protocol. ``ready``: what it answers as
+    soon as it takes it.
+    """
+
+    port: str
+    ready: Request
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
     """What to start; declared, never started here.
 
@@ -170,6 +183,7 @@ class Service:
     ``laid``: by kind of file (other than "data") what is added where the place lays it elsewhere;
     there ``{wal}`` and the like are private, empty directories.
     ``companions``: further processes of the same service, started before the one that is asked.
+    ``writing``: where it is written to while it is asked; None: where it is asked.
     ``refuses_root``: it will not run as root; where we are root it is given the identity of an
     ordinary user in a user namespace, in which our files are its own.
     """
@@ -187,6 +201,7 @@ class Service:
     first: tuple[tuple[str, ...], ...] = ()
     laid: Mapping[str, Laid] = field(default_factory=dict)
     companions: tuple[Companion, ...] = ()
+    writing: Writing | None = None
     refuses_root: bool = False
     stop_signal: Literal["SIGTERM", "SIGINT", "SIGQUIT"] = "SIGTERM"
 

@@ -1,7 +1,8 @@
 """What an engine declares beside ``Engine`` if documents can be written to it while it is asked.
 
 Declared, never done here: how changes become requests, and what makes them visible. An insert goes
-the way of an ingest; ``lab`` sends all of it.
+the way of an ingest (but see ``InsertsApart``); ``lab`` sends all of it, to where the service is
+asked, or to where it says that it is written to (``Service.writing``).
 """
 
 from __future__ import annotations
@@ -65,6 +66,14 @@ class TakesWrites(Protocol):
 
 
 @runtime_checkable
+class InsertsApart(Protocol):
+    """What an engine has besides where an insert does not always go the way of an ingest."""
+
+    def insert(self, added: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """One request that puts these documents in, whose numbers follow one another."""
+
+
+@runtime_checkable
 class FindsWords(Protocol):
     """What an engine has besides where there are levers with which it takes no portable query.
 
@@ -80,4 +89,6 @@ class FindsWords(Protocol):
 
 def insert(engine: Engine, added: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
     """One request that puts these documents in, whose numbers follow one another."""
+    if isinstance(engine, InsertsApart):
+        return engine.insert(added, schema, params)
     return engine.batch([each.document for each in added], added[0].at, schema, params)

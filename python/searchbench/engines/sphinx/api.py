@@ -76,6 +76,11 @@ class SphinxApi(Sphinx):
                 f"{self.can.title} cannot ingest in real time: upstream must: the native protocol "
                 "cannot put documents in; use the engine `sphinx` (SphinxQL)"
             )
+        if params["index"] == conf.MAIN_DELTA:
+            raise Unsupported(
+                f"{self.can.title} cannot have main and delta: we could: the source of the delta "
+                "is told what changed over SphinxQL; use the engine `sphinx`"
+            )
         super()._sensible(params)
 
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:

@@ -1,11 +1,16 @@
 """Levers, and what they are in configuration files of searchd and indexer: parts, who serves them,
-and how they are merged.
+how they are merged; main and delta.
 
 Document n goes to part n mod parts. The index that is asked is always ``docs``, distributed over
 parts; over two levels it is distributed over indexes of a searchd in between, which are
 distributed over parts. A part that is an agent has a searchd of its own, or one together with
 others: then that searchd also has ``docs`` over what it holds, and is asked by itself as the whole
 is.
+
+With ``index = "main+delta"`` it is distributed over two indexes that indexer makes: ``main``, of
+all documents, and after it ``delta``, of those that changed since, whose kill list hides what main
+has of them. What changed is kept by a companion, the ``source`` (searchbench.sphinx_source), which
+also runs indexer.
 """
 
 from __future__ import annotations
@@ -14,8 +19,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from searchbench.corpora.corpus import Schema
-from searchbench.engines.engine import Companion, Offline, Parameters
+from searchbench.engines.engine import Companion, Offline, Parameters, Writing
 from searchbench.engines.levers import choice, counts, described, number
+from searchbench.engines.mysql_form import request
 from searchbench.engines.sphinx.query import RANKERS
 from searchbench.engines.sphinx.values import KEY, charset_table, columns
 
@@ -23,8 +29,11 @@ ASKED = "docs"
 ANALYSIS = "analysis"
 ABOUT = "about"
 MIDDLE = "middle"
+MAIN, DELTA, MAIN_DELTA = "main", "delta", "main+delta"
+SOURCE = "source"
 _CONFIG = "sphinx.conf"
 _INDEXING = "indexing.conf"
+_REMAKING, _EMPTYING = "delta.conf", "empty-delta.conf"
 MATCH_MODES = ("algebra", "any", "all", "phrase", "boolean")
 PARAMETERS = described(
     {
@@ -59,10 +68,16 @@ PARAMETERS = described(
         choice("ranker", *RANKERS): "how matches are weighted, if match_mode is algebra",
         choice("statistics", "local", "global"): "term statistics of each part (local), or of all "
         "local parts together (global)",
-        choice("index", "offline", "realtime", index=True): "offline: the program indexer makes "
-        "the index before the server starts; realtime: documents are put into real-time indexes",
+        choice("index", "offline", "realtime", MAIN_DELTA, index=True): "offline: the program "
+        "indexer makes the index before the server starts; realtime: documents are put into "
+        "real-time indexes; main+delta: indexer makes a main index before the server starts, and "
+        "at each publish an index of what changed since, which the server rotates in",
         number("rt_mem_limit_mb", 128, (1, 1_000_000), index=True): "memory of a real-time index; "
         "what exceeds it goes to disk",
+        number("refresh_ms", 0, (0, 3_600_000)): "main+delta: how often, in ms, the delta is made "
+        "anew if something changed; 0: only when a publisher asks",
+        number("merge_every", 0, (0, 1_000_000)): "main+delta: after the delta was made so often "
+        "it is merged into main (`indexer --merge`); 0: never",
     }
 )
 
@@ -74,6 +89,8 @@ def part(number: int) -> str:
 
 def files(schema: Schema, params: Parameters, listen: str) -> dict[str, str]:
     """The configuration of each searchd. ``listen``: what the one that is asked speaks."""
+    if params["index"] == MAIN_DELTA:
+        return _files_of_delta(schema, params, listen)
     members = _members(params)
     made = {
         f"{_agent(each)}.conf": _of_agent(each, schema, params, listen)
@@ -92,7 +109,13 @@ def files(schema: Schema, params: Parameters, listen: str) -> dict[str, str]:
         made[f"{MIDDLE}.conf"] = "".join([*local, *merged, middle])
         local = []
         top = [f"agent = {_at(MIDDLE)}:{_port(MIDDLE)}:{_between(group)}" for group in groups]
-    made[_CONFIG] = "".join(
+    made[_CONFIG] = _of_asked(local, top, params, listen)
+    return made
+
+
+def _of_asked(local: Iterable[str], top: Iterable[str], params: Parameters, listen: str) -> str:
+    """The configuration of the searchd that is asked: its parts, and what they are together."""
+    return "".join(
         [
             *local,
             _distributed(ASKED, top, params),
@@ -101,11 +124,66 @@ def files(schema: Schema, params: Parameters, listen: str) -> dict[str, str]:
             _searchd("searchd", [f"{{address}}:{{port}}{listen}"], params),
         ]
     )
-    return made
+
+
+def _files_of_delta(schema: Schema, params: Parameters, listen: str) -> dict[str, str]:
+    """For searchd, and for indexer, which makes the delta and tells searchd of it."""
+    names = (MAIN, DELTA)  # a kill list counts for the indexes before its own
+    local = [_section(f"index {name}", _made(name)) for name in names]
+    own = [
+        _section(f"index {MAIN}", _made(MAIN)),
+        _section("indexer", ["mem_limit = 256M"]),
+        _section("searchd", ["pid_file = {run}/searchd.pid"]),
+    ]
+    return {
+        _CONFIG: _of_asked(local, [f"local = {name}" for name in names], params, listen),
+        _REMAKING: "".join([*_delta(schema, rows=True), *own]),
+        _EMPTYING: "".join([*_delta(schema, rows=False), *own]),
+    }
+
+
+def _delta(schema: Schema, *, rows: bool) -> Iterator[str]:
+    """The sources of the delta and itself: rows, and a kill list, which only XML can bring.
+
+    Without rows, XML alone: a source of TSV that has none is an error.
+    """
+    gone = ["xmlpipe_command = cat '{run}/delta.xml'", *_columns("xmlpipe", schema)]
+    yield _section("source killed", ["type = xmlpipe2", *gone])
+    sources = ["source = killed"]
+    if rows:
+        changed = ["tsvpipe_command = cat '{run}/delta.tsv'", *_columns("tsvpipe", schema)]
+        yield _section("source changed", ["type = tsvpipe", *changed])
+        sources.append("source = changed")
+    yield _section(f"index {DELTA}", [*sources, *_made(DELTA)])
+
+
+def _made(name: str) -> list[str]:
+    """What an index that indexer makes is, but for its source."""
+    return [f"path = {{part:0}}/{name}", *_analysis()]
+
+
+def writing(params: Parameters) -> Writing | None:
+    """Where changes are sent, if that is not searchd."""
+    return Writing(SOURCE, request("PING")) if params["index"] == MAIN_DELTA else None
+
+
+def _keeper(params: Parameters) -> Companion:
+    """Who keeps what changed, and runs indexer."""
+    argv = (
+        *("{python}", "-m", "searchbench.sphinx_source"),
+        *("--address", _at(SOURCE), "--port", _port(SOURCE)),
+        *("--data", "{part:0}", "--run", "{run}"),
+        *("--config", f"{{run}}/{_REMAKING}", "--without-rows", f"{{run}}/{_EMPTYING}"),
+        *("--merge-every", str(params["merge_every"])),
+        *("--refresh-ms", str(params["refresh_ms"])),
+    )
+    return Companion(SOURCE, argv)
 
 
 def companions(params: Parameters) -> tuple[Companion, ...]:
-    """The searchd of each agent, and the one between two levels."""
+    """The searchd of each agent, and the one between two levels; the source of a delta."""
+    if params["index"] == MAIN_DELTA:
+        return (_keeper(params),)
     agents = [each for each in _members(params) if _is_agent(each[0], params)]
     asked = bool(params["parts_by_agent"])
     found = [
@@ -121,8 +199,16 @@ def companions(params: Parameters) -> tuple[Companion, ...]:
 
 
 def wrong(params: Parameters) -> str:
-    """Why these parts cannot be those of these agents; "" if they can."""
-    if not params["parts_by_agent"]:
+    """Why these levers do not go together; "" if they do."""
+    kind = params.get("index")
+    if kind != MAIN_DELTA:
+        for name, what in (("refresh_ms", "is made anew"), ("merge_every", "is merged into main")):
+            if params.get(name):
+                return (
+                    f'`{name}` says how often a delta {what}, and with index = "{kind}" there is '
+                    f'none: say index = "{MAIN_DELTA}", or leave `{name}` out'
+                )
+    if not params.get("parts_by_agent"):
         return ""
     if params["part_kind"] == "local":
         return "`parts_by_agent` says what agents have, and with part_kind = local there are none"
@@ -139,8 +225,31 @@ def halves(parts: int) -> list[range]:
     return [range(at, min(at + size, parts)) for at in range(0, parts, size)]
 
 
+def _offline_of_delta(schema: Schema) -> Offline:
+    """Main, of all documents, and a delta of nothing."""
+    every = ["tsvpipe_command = cat '{batches}'", *_columns("tsvpipe", schema)]
+    made = [
+        _piped(MAIN, every, _made(MAIN)),
+        *_delta(schema, rows=False),
+        _section("indexer", ["mem_limit = 256M"]),
+    ]
+    # One after the other, for with --all it is enough that one of them was made.
+    return Offline(
+        commands=tuple(
+            ("indexer", "--config", f"{{run}}/{_INDEXING}", name) for name in (MAIN, DELTA)
+        ),
+        files={
+            _INDEXING: "".join(made),
+            "delta.xml": '<?xml version="1.0" encoding="utf-8"?>\n<sphinx:docset>\n'
+            "</sphinx:docset>\n",
+        },
+    )
+
+
 def offline(schema: Schema, params: Parameters) -> Offline:
     """indexer and its configuration: a source and an index of each part."""
+    if params["index"] == MAIN_DELTA:
+        return _offline_of_delta(schema)
     parts = int(params["parts"])
     made = []
     for n in range(parts):

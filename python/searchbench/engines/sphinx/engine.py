@@ -28,6 +28,7 @@ from searchbench.engines.engine import (
 from searchbench.engines.features import refuse
 from searchbench.engines.levers import choice, described
 from searchbench.engines.mysql_form import Result, refusal, request, split
+from searchbench.engines.mysql_form import query as packet
 from searchbench.engines.sphinx import conf, values
 from searchbench.engines.sphinx.query import RANKERS, Ask, Condition, OneOf, answer, plan, selected
 from searchbench.engines.write import Placed, Publish
@@ -50,6 +51,7 @@ _SILENT_LEVERS = (
     *("workers", "max_children", "dist_threads", "listen_backlog"),
     *("agent_query_timeout_ms", "rt_mem_limit_mb"),
 )
+_OF_THE_SOURCE = "never: it is the source of the delta that has it, not the server"
 _MANTICORE_KINDS = {"field": "text indexed", "multi_64": "multi64"}
 _MANTICORE = """searchd
 {
@@ -98,6 +100,7 @@ class Sphinx(Engine):
         unread={
             **dict.fromkeys(_SILENT_LEVERS, _SILENT),
             **dict.fromkeys(("match_mode", "ranker", "statistics"), _NEVER),
+            **dict.fromkeys(("refresh_ms", "merge_every"), _OF_THE_SOURCE),
             "part_kind": "never: for a single part, local and mixed are the same; for several "
             "parts it is read back",
             "parts_by_agent": "never: an agent with one part is the same with and without it; "
@@ -118,6 +121,7 @@ class Sphinx(Engine):
             login=("root", "", "") if self.wire == "sphinxql" else None,
             files=conf.files(schema, params, self.listen),
             companions=conf.companions(params),
+            writing=conf.writing(params),
             needs={"searchd": get, "indexer": get},
             says=("searchd", "--help"),
         )
@@ -125,7 +129,8 @@ class Sphinx(Engine):
     def offline(self, schema: Schema, params: Parameters) -> Offline | None:
         """indexer reads the batches as rows of TSV; a real-time index is ingested into."""
         self._sensible(params)
-        return conf.offline(schema, params) if params.get("index") == "offline" else None
+        made = params.get("index") in ("offline", conf.MAIN_DELTA)
+        return conf.offline(schema, params) if made else None
 
     def _sensible(self, params: Parameters) -> None:
         if wrong := conf.wrong(params):
@@ -136,6 +141,14 @@ class Sphinx(Engine):
                 f"{self.can.title} cannot ingest in real time with these levers: upstream must: "
                 "real-time indexes need workers = threads, and take documents only if they are "
                 "local (part_kind = local, levels = 1)"
+            )
+        if params.get("index") == conf.MAIN_DELTA and [*asked, params["parts"]] != [
+            *("local", 1, "threads", 1)
+        ]:
+            raise Unsupported(
+                f"{self.can.title} cannot have main and delta with these levers: we could: there "
+                "is one main and one delta, and searchd rotates them with threads (parts = 1, "
+                "part_kind = local, levels = 1, workers = threads)"
             )
 
     def create(self, schema: Schema, params: Parameters) -> Iterable[Request]:
@@ -151,38 +164,60 @@ class Sphinx(Engine):
             return self._of_parts(
                 numbered, params, lambda p, own: _insert(conf.part(p), own, schema)
             )
-        lines = (
-            "\t".join([str(n), values.coded(d.id), *map(_tabbed, values.row(d.values, schema))])
-            for n, d in numbered
-        )
-        return Request(("".join(f"{line}\n" for line in lines).encode(),))
+        return Request((_rows(numbered, schema),))
 
     def cannot_write(self, params: Parameters) -> Mapping[str, str]:
-        """What indexer made is made anew as a whole."""
-        if params.get("index") == "realtime":
-            return {}
-        return dict.fromkeys(
-            ("insert", "update", "delete"),
-            f"an index that {self.can.title}'s indexer made takes no documents while it is asked: "
-            'say index = "realtime"',
-        )
+        """What indexer made is made anew as a whole, unless it has a delta."""
+        why = ""
+        if params.get("index") not in ("realtime", conf.MAIN_DELTA):
+            why = (
+                f"an index that {self.can.title}'s indexer made takes no documents while it is "
+                f'asked: say index = "realtime", or index = "{conf.MAIN_DELTA}"'
+            )
+        else:
+            try:
+                self._sensible(params)
+            except Unsupported as error:
+                why = str(error)
+        return dict.fromkeys(("insert", "update", "delete"), why) if why else {}
+
+    def insert(self, added: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
+        """As an ingest, or rows for the source of the delta."""
+        if params.get("index") == conf.MAIN_DELTA:
+            return _put(((each.at + 1, each.document) for each in added), schema)
+        return self.batch([each.document for each in added], added[0].at, schema, params)
 
     def update(self, changed: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
-        """A REPLACE for each part that has any of them; a document keeps its number."""
+        """A REPLACE for each part that has any of them, or rows for the source of the delta.
+
+        A document keeps its number.
+        """
         numbered = [(each.was + 1, each.document) for each in changed]
+        if params.get("index") == conf.MAIN_DELTA:
+            return _put(numbered, schema)
         return self._of_parts(numbered, params, lambda p, own: _insert(
             conf.part(p), own, schema, "REPLACE"
         ))  # fmt: skip
 
     def delete(self, gone: Sequence[Placed], schema: Schema, params: Parameters) -> Request:
-        """A DELETE for each part that has any of them."""
+        """A DELETE for each part that has any of them, or their numbers for the source."""
         numbered = [(each.was + 1, each.document) for each in gone]
+        if params.get("index") == conf.MAIN_DELTA:
+            return request("DROP " + ",".join(str(n) for n, _ in numbered))
         return self._of_parts(numbered, params, lambda p, own: (
             f"DELETE FROM {conf.part(p)} WHERE id IN ({','.join(str(n) for n, _ in own)})"
         ))  # fmt: skip
 
     def publish(self, schema: Schema, params: Parameters) -> Publish:
-        """Each statement commits itself, and what it wrote is searched at once."""
+        """Nothing to do where a statement commits itself; or the delta is made and rotated in."""
+        if params.get("index") == conf.MAIN_DELTA:
+            every = int(params["refresh_ms"])
+            unasked = f"every {every} ms, if something changed" if every else "never"
+            return Publish(
+                "indexer --rotate delta",
+                (request("PUBLISH"),),
+                f"the delta is made {unasked} (refresh_ms = {every})",
+            )
         return Publish(NOTHING, (), "a document is found as soon as its statement ended")
 
     def _of_parts(
@@ -197,7 +232,7 @@ class Sphinx(Engine):
 
     def settle(self, schema: Schema, params: Parameters) -> Iterable[Request]:
         """Real-time indexes to disk."""
-        if params["index"] == "offline":
+        if params["index"] != "realtime":
             return []
         parts = range(int(params["parts"]))
         return [request(*(f"FLUSH RTINDEX {conf.part(n)}" for n in parts))]
@@ -439,6 +474,20 @@ def _order(order: Iterable[tuple[str, bool]]) -> str:
     return f" ORDER BY {keys}" if keys else ""
 
 
+def _rows(numbered: Iterable[tuple[int, Document]], schema: Schema) -> bytes:
+    """Rows of TSV, as indexer reads them."""
+    lines = (
+        "\t".join([str(n), values.coded(d.id), *map(_tabbed, values.row(d.values, schema))])
+        for n, d in numbered
+    )
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _put(numbered: Iterable[tuple[int, Document]], schema: Schema) -> Request:
+    """Documents for the source of the delta, new or changed."""
+    return Request((packet(b"PUT\n" + _rows(numbered, schema)),))
+
+
 def _tabbed(cell: values.Cell) -> str:
     return values.literals(cell) if isinstance(cell, list) else str(cell)
 
@@ -448,6 +497,8 @@ def _levers(members: Mapping[str, str], tables: Mapping[str, str]) -> dict[str, 
 
     Over two levels it sees only those in between, whose names say which parts they hold.
     """
+    if set(members) == {conf.MAIN, conf.DELTA}:
+        return {"index": conf.MAIN_DELTA, "levels": 1, "parts": 1}
     levers: dict[str, Level] = {"index": "realtime" if "rt" in tables.values() else "offline"}
     if between := [found for name in members if (found := _BETWEEN.search(name))]:
         levers |= {"levels": 2, "parts": 1 + max(int(found[1]) for found in between)}

@@ -123,8 +123,11 @@ def drive(run: Run, order: Order, main: Callable[[int], _T]) -> _T:
     """The readers, and whatever goes on beside them, on one clock."""
     beside, running = run.session.beside, run.session.there()
     assert beside is not None
+    for part in beside.parts:
+        if part.run.does in ("write", "publish"):
+            part.side.endpoint = _own(running, running.writing)
     sides = [part.side for part in beside.parts if not part.run.idle]
-    trace = together(main, order.connections, sides, _own_endpoint(running))
+    trace = together(main, order.connections, sides, _own(running, running.endpoint))
     for part in beside.parts:
         _keep(run, beside, part)
     return trace
@@ -138,7 +141,7 @@ def publish(run: Run) -> None:
         return
     began = time.perf_counter()
     for request in engine.publish(running.schema, running.params).requests:
-        must(running, running.ask(request, _JOB_TIMEOUT_S), "publish", "publish")
+        must(running, running.tell(request, _JOB_TIMEOUT_S), "publish", "publish")
     applied = Applied(publish_s=time.perf_counter() - began)
     _writer(beside).applied = applied
 
@@ -492,11 +495,11 @@ def _bounds(session: Session) -> tuple[int, int]:
     return span_ns(session.opened.load)
 
 
-def _own_endpoint(running: Running) -> Endpoint:
-    """Where the roles send: connections without what those of an operation begin with, and answers
+def _own(running: Running, endpoint: Endpoint) -> Endpoint:
+    """Where roles send: connections without what those of an operation begin with, and answers
     with the marks of the engine's own.
     """
-    return replace(running.endpoint, prelude=(), whole=running.service.whole)
+    return replace(endpoint, prelude=(), whole=running.service.whole)
 
 
 def _finding(engine: Engine, query: Query, schema: Schema, levers: Parameters) -> Request:

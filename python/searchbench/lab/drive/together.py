@@ -26,7 +26,8 @@ _AHEAD_S, _CONNECTION_S = 1.5, 0.03
 class Side:
     """A role beside the readers. ``asks``: it sends queries, whose answers have the marks of whole
     ones (``Service.whole``); answers to changes have none. ``act``: what it does in place of
-    sending an order, told the Unix time in ns of the start. ``over``: set where all is cut short.
+    sending an order, told the Unix time in ns of the start. ``endpoint``: where it sends, if that
+    is not where the readers do. ``over``: set where all is cut short.
     Afterwards: ``trace``, or ``error`` where it could not go on.
     """
 
@@ -36,6 +37,7 @@ class Side:
     manner: Manner = field(default_factory=Manner)
     asks: bool = False
     act: Callable[[int], object] | None = None
+    endpoint: Endpoint | None = None
     over: threading.Event = field(default_factory=threading.Event)
     trace: Trace | None = None
     error: Exception | None = None
@@ -50,6 +52,7 @@ class Side:
                 manner = replace(
                     self.manner, start_unix_ns=start_unix_ns, on_tick=lambda *_: not over.is_set()
                 )
+                endpoint = self.endpoint or endpoint
                 if not self.asks:
                     endpoint = replace(endpoint, whole=())
                 self.trace = endpoint.send(self.requests, self.order, manner)

@@ -139,6 +139,12 @@ class Deployment(Running):
         for name, remedy in service.needs.items() if self.seat.link is None else ():
             if program(fill(name)) is None:
                 raise LabError(f"{self.engine.name}: there is no {fill(name)}; {remedy}", "deploy")
+        if service.writing is not None and self.seat.link is not None:
+            raise LabError(
+                f"{self.engine.can.title} is written to through a process of ours beside its "
+                f"server, which does not run on host {self.seat.host}, reached by ssh; put the "
+                "server on this machine", "deploy",
+            )  # fmt: skip
         insist_programs(self.engine.can.title, service, seats)
         self.data.mkdir(parents=True, exist_ok=True)
         self.run.mkdir(parents=True, exist_ok=True)
@@ -258,6 +264,13 @@ class Deployment(Running):
             if each.agent and each.asked
         }
 
+    @property
+    def writing(self) -> Endpoint:
+        """Where it is written to: a companion beside the server, if the service says so."""
+        if self.service.writing is None:
+            return self.endpoint
+        return self._endpoint(self.seat, self.places.further(self.service.writing.port))
+
     def _endpoint(self, seat: Seat, port: int) -> Endpoint:
         service = self.service
         # Namespaces are on this machine and not on its loopback; who may use ssh may ask.
@@ -310,6 +323,8 @@ class Deployment(Running):
                 try:
                     reply = self.ask(self.service.ready, timeout_s=2.0)
                     self.facts = self.engine.facts(reply)
+                    if self.service.writing is not None:
+                        self.tell(self.service.writing.ready, timeout_s=2.0)
                 except (Refused, ValueError) as error:
                     trouble = str(error)
                 else:

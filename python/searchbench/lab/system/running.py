@@ -62,9 +62,18 @@ class Running:
         """Host and port that are asked first."""
         return self.endpoint.target
 
+    @property
+    def writing(self) -> Endpoint:
+        """Where it is written to and published while it is asked."""
+        return self.endpoint
+
     def ask(self, request: Request, timeout_s: float = 60.0) -> bytes:
         """One request and its reply, outside any measurement."""
         return ask(self.endpoint, [request], timeout_s=timeout_s)[0]
+
+    def tell(self, request: Request, timeout_s: float = 60.0) -> bytes:
+        """The same where it is written to."""
+        return ask(self.writing, [request], timeout_s=timeout_s)[0]
 
     def lives(self) -> bool:
         """Are all its processes that are seen from here still there?"""
