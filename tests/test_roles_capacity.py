@@ -1,8 +1,4 @@
-"""Capacity searches beside a writer: on a host of known truth, and on a real engine.
-
-The null host has two workers for queries and takes writes at no cost, so what is left to readers is
-known within bounds. (Exact truths are in virtual time: test_analysis_capacity_beside.)
-"""
+"""Capacity searches beside roles on real engines. (Truths are in test_analysis_capacity_beside.)"""
 
 from __future__ import annotations
 
@@ -19,36 +15,6 @@ from searchbench.record import Record
 from searchbench.report.write import write_report
 
 pytestmark = pytest.mark.slow
-# Two workers that take 4 ms for a query serve 500 a second, and a write takes them no time. To ask
-# for markers is a query: one every 4 ms keeps up to one of the workers busy.
-NULL = """
-question = "What does a writer of known cost leave to its readers?"
-[corpus]
-family = "generated"
-documents = 1600
-[queries]
-distinct = 20
-[systems.host]
-engine = "null"
-workers = 2
-delay_us = 4000
-publish_ms = 20
-[roles.writer]
-does = "write"
-documents = 1200
-ask_every_ms = 4
-[load]
-find_capacity = true
-slo = "p80 < 12ms"
-effort = 0.1
-warmup_s = 0.5
-connections = 16
-[factors]
-meanwhile = [
-{ name = "nothing", set = {"roles.writer.documents_per_s" = 0, "roles.writer.marker_every_s" = 0} },
-{ name = "busy", set = {"roles.writer.documents_per_s" = 50, "roles.writer.marker_every_s" = @} },
-]
-"""
 SQLITE = """
 question = "How many searches does SQLite sustain while documents come in?"
 [corpus]
@@ -104,28 +70,6 @@ def run(text: str, folder: Path) -> Record:
     path = folder / "study.toml"
     path.write_text(text)
     return measure(path, folder / "record", work=folder / "work")
-
-
-@pytest.mark.timed
-@pytest.mark.parametrize(
-    ("marker_every_s", "least", "most"),
-    # Of two workers up to one is gone; whoever asks waits for each answer, so it takes less.
-    [("0.5", 0.35, 0.85), ("0", 0.75, 1.33)],
-    ids=["a worker taken", "nothing taken"],
-)
-def test_on_the_null_host_as_much_is_left_as_was_not_taken(
-    tmp_path: Path, marker_every_s: str, least: float, most: float
-) -> None:
-    judged = judge(run(NULL.replace("@", marker_every_s), tmp_path))
-    assert judged.roles is not None
-    (found,) = judged.roles.capacity
-    assert (found.subject, found.idle) == ("meanwhile=busy", "meanwhile=nothing")
-    assert found.ratio is not None, judged.verdict.decision
-    assert least < found.ratio.value < most, found
-    assert found.unresolved, "so little effort orders nothing"
-    (pace,) = found.paces
-    assert pace.asked_per_s == pytest.approx(50, rel=0.2)
-    assert not pace.short, pace
 
 
 def test_a_real_engine_is_searched_on_a_copy_for_each_rate(tmp_path: Path) -> None:

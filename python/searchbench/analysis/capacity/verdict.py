@@ -95,6 +95,8 @@ def sustained(
 
         def not_apart(x: Capacity, y: Capacity) -> str:
             """Why neither is shown to sustain more, in a clause; empty: one is."""
+            if alike.apart(x.subject, y.subject, work(x.subject, y.subject)):
+                return "their answers are not comparable"
             for a, b in ((x, y), (y, x)):
                 if leads(a, b, gap):
                     return why_unsure(a, b)
