@@ -27,12 +27,17 @@ from searchbench.analysis.capacity.promise import judge
 from searchbench.analysis.capacity.search import next_load
 from searchbench.analysis.trial.measured import Trace
 from searchbench.record import REPLIES, SAMPLES, Record, Trial, Writer
+from searchbench.record.drive import Drive
+from searchbench.record.roles import WRITES, RoleRun
 from searchbench.record.trial import Captured, Corpus, Load, Queries, Window
 from searchbench.study import plan as plans
+from searchbench.workload.changes import due_ns
 from searchbench.workload.load_table import parse_promise
+from searchbench.workload.roles import is_idle
 
 Arrivals = Literal["poisson", "constant"]
 QUERIES = 10  # asked in turn
+WARMUP_S = 2.0  # of each trial, where there are roles
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,8 @@ class Lab:
     rate from which on its replies under load are empty; ``changed``: how many of 200 are.
     ``unread``: by subject whose replies nobody reads, how large they are, times 400 bytes and more.
     ``turns``: subjects take turns trial by trial, as attached ones do. ``cut``: by subject, the
-    rate from which on its replies, which nobody reads, are a third as large as alone.
+    rate from which on its replies, which nobody reads, are a third as large as alone. ``beside``:
+    by subject the table of its writer, complete, and the share of its clock that it keeps to.
     """
 
     path: Path
@@ -93,6 +99,7 @@ class Lab:
     turns: bool = False
     unread: Mapping[str, float] = field(default_factory=dict)
     cut: Mapping[str, float] = field(default_factory=dict)
+    beside: Mapping[str, tuple[Mapping[str, Any], float]] = field(default_factory=dict)
 
     def run(self) -> Record:
         """Drive until every search is done, or ``most`` trials are on record."""
@@ -138,8 +145,33 @@ class Lab:
             samples, replies = self._not_read(about, samples, trace), replies.slice(0, 0)
         if template.subject in self.cut:
             samples, replies = self._unread(about, samples), replies.slice(0, 0)
-        self._writer.trial(about, samples=samples, replies=replies)
+        roles = self._written(about) if template.subject in self.beside else {}
+        self._writer.trial(about, samples=samples, replies=replies, roles=roles)
         return True
+
+    def _written(self, about: Trial) -> dict[str, pa.Table]:
+        """What the writer of a subject sent in a trial; each request is answered after 1 ms."""
+        table, share = self.beside[about.subject]
+        run = RoleRun(name="writer", number=1, does="write", idle=is_idle(table), keys=dict(table))
+        about.beside, about.roles = [run], ["readers", "writer"]
+        if run.idle:
+            return {}
+        run.drive = Drive()
+        assert about.window is not None
+        due = due_ns(table, about.window.start, about.window.end)
+        assert due is not None
+        sent = (due / share).astype(np.int64)
+        begun = sent < about.window.end  # the others never had a connection
+        n, unfinished = len(due), _core.OUTCOMES.index("unfinished")
+        outcome = np.where(begun, 0, unfinished).astype(np.uint8)
+        wrote, done = np.where(begun, sent, -1), np.where(begun, sent + 1_000_000, -1)
+        sends = Trace(np.arange(n, dtype=np.uint32), outcome, due, wrote, wrote, done,
+                      (about.window.start, about.window.end))  # fmt: skip
+        nothing = pa.nulls(n, pa.string())
+        rows = {"request": np.arange(n, dtype=np.uint32), "kind": ["insert"] * n,
+                "documents": np.full(n, int(table["batch"]), np.uint32), "marker": nothing,
+                "refused": np.zeros(n, np.uint32), "error": nothing}  # fmt: skip
+        return {"writer": _samples(sends), "writer.writes": pa.table(rows, schema=WRITES)}
 
     def _unread(self, about: Trial, samples: pa.Table) -> pa.Table:
         """The samples of replies of which only the size is known, which ``about`` has alone."""
@@ -163,10 +195,16 @@ class Lab:
         if "=" in subject:
             name, _, level = subject.rpartition(" ")[2].partition("=")
             levels = {f"systems.sphinx.{name}": int(level)}
-        load = {"kind": "open", "arrivals": self.arrivals, "connections": self.connections}
+        load: dict[str, Any] = {
+            "kind": "open", "arrivals": self.arrivals, "connections": self.connections,
+        }  # fmt: skip
+        settings: dict[str, Any] = {"load": load}
+        if subject in self.beside:
+            load["warmup_s"] = WARMUP_S
+            settings["roles"] = {"writer": dict(self.beside[subject][0])}
         return plans.Treatment(
             id=f"t{number:02d}", label=subject, system="sphinx", engine="sphinx", levels=levels,
-            settings={"load": load}, subject=subject,
+            settings=settings, subject=subject,
         )  # fmt: skip
 
     def _grown(
@@ -178,8 +216,9 @@ class Lab:
         if "rate_per_s" in load:
             levels["load.rate_per_s"] = load["rate_per_s"]
         treatment = msgspec.structs.replace(
-            template, id=name, levels=levels, settings={"load": {**template.load, **load}}
-        )
+            template, id=name, levels=levels,
+            settings={**template.settings, "load": {**template.load, **load}},
+        )  # fmt: skip
         self._plan = msgspec.structs.replace(
             self._plan,
             treatments=(*self._plan.treatments, treatment),

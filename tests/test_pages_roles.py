@@ -53,7 +53,7 @@ def test_publishers_and_jobs_of_the_page_belong_to_a_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    study, more, _, _ = blocks(PAGE, "toml")
+    study, more, *_ = blocks(PAGE, "toml")
     systems = re.compile(r"\[systems\.groonga\].*?(?=\[roles)", re.DOTALL)
     Path("study.toml").write_text(systems.sub("[systems.lucene]\nkeys = true\n\n", study) + more)
     assert app(["check", "study.toml"]) == 0
@@ -64,10 +64,21 @@ def test_the_fault_and_the_overload_of_the_page_are_studies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    study, _, fault, overload = blocks(PAGE, "toml")
+    study, _, fault, overload, _ = blocks(PAGE, "toml")
     Path("study.toml").write_text(study + fault)
     assert app(["check", "study.toml"]) == 0
     Path("study.toml").write_text(overload)
     assert app(["check", "study.toml"]) == 0
     assert app(["plan", "study.toml"]) == 0
     assert "p99 < 100ms" in capsys.readouterr().out
+
+
+def test_the_capacity_of_the_page_is_a_study_and_is_searched_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    *_, capacity = blocks(PAGE, "toml")
+    Path("study.toml").write_text(capacity)
+    assert app(["check", "study.toml"]) == 0
+    assert app(["plan", "study.toml"]) == 0
+    assert "2 configurations, each a search for 1 promise" in capsys.readouterr().out

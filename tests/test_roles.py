@@ -374,6 +374,25 @@ def test_a_program_of_the_engine_is_a_job_beside_the_readers(tmp_path: Path) -> 
     assert result.figures["times"].value == 1
 
 
+def test_a_job_with_a_clock_is_done_again_and_again(tmp_path: Path) -> None:
+    if lacking := missing(MariaDB()):
+        pytest.skip(f"no mariadb here: {lacking}")
+    record = run(DUMPED.replace("after_s = 0.5", "every_s = 1.5"), tmp_path)
+    (trial,) = record.trials
+    assert trial.reason == ""
+    (backup,) = trial.beside
+    assert (backup.failed, backup.planned) == ("", 2)
+    (first, second) = backup.spans  # due at 1.5 and 3.0 s of 3.5 s
+    assert (backup.start, backup.end) == (first[0], second[1])
+    assert 1.5e9 <= first[0] < first[1] <= second[0] < second[1]
+    judged = judge(record)
+    assert judged.roles is not None
+    (result,) = judged.roles.results
+    assert result.figures["times"].value == 2
+    (over,) = judged.roles.over_time.values()
+    assert [event.name for event in over.events] == ["dump", "dump"]
+
+
 def test_a_role_that_cannot_go_on_makes_its_trial_invalid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

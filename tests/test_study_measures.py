@@ -100,6 +100,7 @@ def test_a_search_for_capacity_has_promises_and_chooses_its_loads(base):
         (SEARCHED + "clients = [1, 2]\n", ["12:11: a search for capacity chooses `clients`"]),
         (SEARCHED + "rate_per_s = 5\n", ["12:14: a search for capacity chooses `rate_per_s`"]),
         (SEARCHED + "seconds = 5\n", ["12:11: a search for capacity chooses `seconds`"]),
+        (SEARCHED + "warmup_s = 5\n", ["12:12: a search for capacity chooses `warmup_s`"]),
         (SEARCHED + '[factors]\n"load.rate_per_s" = [1]\n', ["13:22: a search for capacity"]),
         (SEARCHED + '[factors]\n"load.effort" = [1]\n', ["13:1: `load.effort` cannot be a factor"]),
         (SEARCHED + '[verdict]\nmetric = "throughput"\n', ["13:1: a search for capacity is"]),

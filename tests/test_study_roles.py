@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pages import tables, text_of
 from searchbench.cli import app
+from searchbench.corpora.corpus import Schema
+from searchbench.engines import ENGINES, defaults
+from searchbench.engines.write import TakesWrites
 from searchbench.errors import StudyError
 from searchbench.study import Study, operations
 from searchbench.study.plan import Plan
@@ -30,6 +35,8 @@ clients = 1
 warmup_s = 1
 seconds = 5
 """
+# Attached only, or no search system.
+NOT_STARTED = ("droonga", "manticore", "null")
 WRITER = '[roles.writer]\ndoes = "write"\ndocuments_per_s = 10\n'
 
 
@@ -155,9 +162,98 @@ def test_what_does_not_go_with_roles_is_named() -> None:
     ]
     swept = HEAD.replace("clients = 1", "clients = [1, 2]")
     (found,) = wrong(groonga, swept)
-    assert found.startswith("12:2: roles are for trials, and this is a sweep or a search")
+    assert found.startswith("12:2: roles are for trials and for searches for capacity, and this is")
     counted = HEAD.replace("seconds = 5", "requests = 50").replace("warmup_s", "warmup_requests")
     assert any("`warmup_s`" in each for each in wrong(groonga, counted))
+
+
+SEARCH = HEAD.replace("clients = 1\n", 'find_capacity = true\nslo = "p99 < 50ms"\n').replace(
+    "seconds = 5\n", ""
+)
+
+
+def test_a_search_for_capacity_may_have_roles_and_then_takes_a_warm_up() -> None:
+    study = read("[systems.groonga]\n" + WRITER, SEARCH)
+    assert study.measure == "capacity"
+    (treatment,) = make_plan(study).treatments
+    assert treatment.roles["writer"]["documents_per_s"] == 10
+    assert treatment.load["warmup_s"] == 1
+    (missing,) = wrong("[systems.groonga]\n" + WRITER, SEARCH.replace("warmup_s = 1\n", ""))
+    assert missing.startswith("7:2: with roles each trial of a search begins with a system that")
+
+
+def test_what_cannot_go_beside_a_search_is_named_with_what_can() -> None:
+    lucene = "[systems.lucene]\n"
+    fault = '[roles.loss]\ndoes = "fault"\nfault = "kill"\nafter_s = 1\n'
+    lasts = "12:8: in a search for capacity a fault lasts for all of each trial, and is of a"
+    assert wrong(lucene + fault, SEARCH)[0].startswith(lasts)
+    (found,) = wrong(lucene + fault.replace("after_s = 1\n", ""), SEARCH)
+    assert found.startswith(lasts)
+    node = fault.replace("after_s = 1\n", 'of = "n2"\n')
+    cluster = "[systems.opensearch]\nnodes = 2\nreplicas = 1\n"
+    assert read(cluster + node, SEARCH).measure == "capacity"
+    assert wrong(cluster + node + "for_s = 2\n", SEARCH)[0].startswith("14:8: in a search")
+    assert wrong(cluster + node)[0].startswith("14:8: a fault needs `after_s`, above 0")
+    job = '[roles.merge]\ndoes = "job"\njob = "merge"\n'
+    (found,) = wrong(lucene + job + "after_s = 1\n", SEARCH)
+    assert found.startswith("12:8: the trials of a search for capacity are of many lengths")
+    assert found.endswith("give `every_s`")
+    assert read(lucene + job + "every_s = 5\n", SEARCH).measure == "capacity"
+    assert read(lucene + job + "every_s = 5\n").measure == "trials"
+    (found,) = wrong(lucene + job + "every_s = 500\n", SEARCH)
+    assert found.startswith("15:11: each trial of a search for capacity is as long as `every_s`")
+    (found,) = wrong(lucene + job)
+    assert found.endswith("or `every_s`: how often")
+
+
+def test_documents_must_last_for_the_longest_trial_of_a_search() -> None:
+    def told(writer: str, head: str) -> list[str]:
+        study = parse_study(head + "[systems.groonga]\n" + writer, "study.toml", Path())
+        try:
+            look(study, make_plan(study))
+        except StudyError as found:
+            return [str(complaint) for complaint in found.complaints]
+        return []
+
+    (found,) = told(WRITER, SEARCH)  # 10 a second for 138 s, of 100 documents
+    assert "in the longest trial of the search (138 s) the writer has 1,380 changes" in found
+    assert found.endswith("or less `effort`")
+    little = SEARCH.replace("warmup_s = 1\n", "warmup_s = 1\neffort = 0.05\n")
+    assert len(told(WRITER, little)) == 1  # 20 s and 3 s
+    assert told(WRITER + "share = 0.3\n", little) == []
+
+
+EVENTS = {
+    "publish": {"tantivy", "sqlite", "lucene", "lucene10", "opensearch", "elasticsearch", "sensei"},
+    "merge": {"lucene", "lucene10", "opensearch", "elasticsearch"},
+    "backup": {"mariadb", "postgresql", "orientdb"},
+}
+IN_WORDS = {
+    "Lucene 9": "lucene", "10": "lucene10", "SenseiDB": "sensei", "SQLite": "sqlite",
+    "MariaDB": "mariadb", "PostgreSQL": "postgresql", "OrientDB": "orientdb",
+    "OpenSearch": "opensearch", "Elasticsearch": "elasticsearch", "tantivy": "tantivy",
+    "Groonga": "groonga", "Sphinx": "sphinx",
+}  # fmt: skip
+
+
+def test_the_page_names_which_engines_have_which_event() -> None:
+    """By what each engine declares; publishing what is found at once is no event."""
+    schema = Schema(())
+    able = {name: e for name, e in ENGINES.items() if name not in NOT_STARTED}
+    writes = {n: e for n, e in able.items() if isinstance(e, TakesWrites)}
+    has = {
+        "documents come in": set(writes) - {"sphinx-api"},
+        "publish": {n for n, e in writes.items() if e.publish(schema, defaults(able[n])).requests},
+        "merge": {n for n, e in able.items() if "merge" in {job.name for job in e.jobs}},
+        "backup": {n for n, e in able.items() if {"dump", "backup"} & {j.name for j in e.jobs}},
+        "a node is lost": {"opensearch", "elasticsearch", "sphinx"},
+    }
+    assert {event: has[event] for event in EVENTS} == EVENTS
+    table = next(t for t in tables(text_of("docs/ROLES.md")) if t[0][0] == "documents come in")
+    told = {row[0]: row[2] for row in table}
+    for event, names in has.items():
+        named = {IN_WORDS[w] for w in re.findall("|".join(IN_WORDS), told[event])}
+        assert named == names, event
 
 
 @pytest.mark.parametrize("cold", ["trial", "each query"])

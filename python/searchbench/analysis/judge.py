@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from searchbench.analysis.compare.same_work import SameWork, same_work
 from searchbench.analysis.judgement import Agreement, Judgement, RecordComparison, Step, Verdict
 from searchbench.analysis.operations import crossing
 from searchbench.analysis.operations import results as of_operations
+from searchbench.analysis.roles import limits
 from searchbench.analysis.roles import results as of_roles
 from searchbench.analysis.sweep import steps as steps_of
 from searchbench.analysis.sweep import verdict as of_sweep
@@ -220,7 +222,8 @@ def _of_steps(
         return known[a, b]
 
     if found.measure == "capacity":
-        return _spelt(of_capacity.sustained(found, work, samples), judging)
+        answered = of_capacity.sustained(found, work, samples, partial(limits.beside_idle, record))
+        return _spelt(answered, judging)
     by_id = {t.treatment: t for t in treatments}
     started = frozenset(t.treatment for t in record.trials if t.attached is None)
     evidence = Evidence(by_id, loads, samples, work, builds.of(record), started)

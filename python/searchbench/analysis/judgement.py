@@ -691,6 +691,7 @@ class Capacity:
     was seen to differ; else 0. ``first``: of a promise with conditions for classes, which of them
     breaks first, the likeliest first; empty where nothing broke. ``broken_up_to``: the greatest
     rate that broke the promise because so little came, though higher rates keep it; None: no such.
+    ``blocks``: by block the ends of the interval of its own search.
     """
 
     subject: str
@@ -709,6 +710,7 @@ class Capacity:
     speeds: float = 0.0
     first: tuple[BreaksFirst, ...] = ()
     broken_up_to: float | None = None
+    blocks: Mapping[int, tuple[float | None, float | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

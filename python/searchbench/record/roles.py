@@ -105,7 +105,8 @@ class RoleRun(msgspec.Struct, kw_only=True):
     ``number``: in the samples' column ``role``; ``idle``: it did nothing in this trial. ``keys``:
     its table in the study, complete. ``planned``: how many requests it would have sent by its clock
     or had to send; ``failed``: why it ended before the others, in words. ``start``, ``end``: of a
-    job's command, ns on the clock of the drive. ``fault``: what became of one, as far as it went.
+    job's command, ns on the clock of the drive; of one that was run several times the first start
+    and the last end, and each in ``spans``. ``fault``: what became of one, as far as it went.
     """
 
     name: str
@@ -119,6 +120,7 @@ class RoleRun(msgspec.Struct, kw_only=True):
     failed: str = ""
     start: int | None = None
     end: int | None = None
+    spans: list[tuple[int, int]] = []
     drive: Drive | None = None
     publishing: Publishing | None = None
     applied: Applied | None = None

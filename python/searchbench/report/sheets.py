@@ -1,8 +1,8 @@
 """The judgement as CSV: files with headers that stay, for spreadsheets and scripts.
 
 Six files, a seventh (``steps``) of a sweep or a search for capacity, and of the latter an eighth;
-one more each for jobs, for classes of queries, for roles, for readers beside them, for faults and
-for overloads, where there are any.
+one more each for jobs, for classes of queries, for roles, for readers beside them and their
+capacity, for faults and for overloads, where there are any.
 Numbers are written whole (``repr``), in seconds, bytes and shares 0..1; an absent number is an
 empty cell. New columns are only ever added at the right.
 """
@@ -110,6 +110,13 @@ BESIDE = (
     "metric", "ratio", "low", "high", "level", "n", "method",
 )  # fmt: skip
 
+# A row for each capacity of readers beside roles, and each of its writers.
+CAPACITY_BESIDE = (
+    "subject", "idle", "promise", "holds", "fails", "idle_holds", "idle_fails", "ratio", "low",
+    "high", "level", "n", "method", "unresolved", "writer", "asked_per_s", "acknowledged_per_s",
+    "trials", "from_per_s", "up_to_per_s", "behind_s", "short",
+)  # fmt: skip
+
 # A row for each figure of each fault of a treatment, with what became of acknowledged writes.
 _LOST = ("acknowledged", "lost", "unapplied", "unknown", "asked", "missing", "counted", "cancels")
 FAULTS = (
@@ -143,6 +150,7 @@ def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
         of_roles = [
             ("roles", ROLES, judgement.roles.results, _roles),
             ("beside", BESIDE, judgement.roles.beside, _beside),
+            ("capacity_beside", CAPACITY_BESIDE, judgement.roles.capacity, _capacity_beside),
             ("faults", FAULTS, judgement.roles.faults, _faults),
         ]
         made += [(name, head, make) for name, head, found, make in of_roles if found]
@@ -280,6 +288,17 @@ def _beside(judgement: Judgement) -> Iterable[Sequence[Any]]:
         head = (b.treatment, b.label, b.idle, b.idle_label, b.operation, b.method, b.system, b.at)
         for name, ratio in b.ratios.items() or [("", None)]:
             yield (*head, name, *_estimate(ratio)[1:])
+
+
+def _capacity_beside(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    ends = CAPACITY_BESIDE[: CAPACITY_BESIDE.index("ratio")]
+    kept = CAPACITY_BESIDE[CAPACITY_BESIDE.index("asked_per_s") :]
+    for c in judgement.roles.capacity if judgement.roles is not None else ():
+        head = (*(getattr(c, name) for name in ends), *_estimate(c.ratio)[1:], c.unresolved)
+        for pace in c.paces:
+            yield (*head, pace.role, *(getattr(pace, name) for name in kept))
+        if not c.paces:
+            yield (*head, "", *(None for _ in kept))
 
 
 def _faults(judgement: Judgement) -> Iterable[Sequence[Any]]:

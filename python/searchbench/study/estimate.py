@@ -187,7 +187,11 @@ def _rows_of(path: Path, form: str) -> float:
 def _drive_s(study: Study, treatment: Treatment) -> float:
     """One trial of a treatment; of a search, all trials of one block."""
     if study.measure == "capacity":
-        return search_s(study.promises, float(study.load.get("effort", 1.0)))
+        found_s = search_s(study.promises, float(study.load.get("effort", 1.0)))
+        if treatment.roles:  # each trial has a system of its own, started and warmed up for it
+            trials = _SHORT_TRIALS + _FULL_TRIALS + _FURTHER_TRIALS * (len(study.promises) - 1)
+            found_s += trials * (_RESTART_S + float(treatment.load.get("warmup_s") or 0.0))
+        return found_s
     if not study.driven:
         return _TRIAL_FIXED_S
     load = loads.open_load(treatment.load, study.base)

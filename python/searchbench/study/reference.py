@@ -362,8 +362,8 @@ effort = 0.3       # shorter trials, wider intervals
 ```
 
 The search chooses rates, windows and warm-ups, so those keys, and `clients`, are refused beside
-`find_capacity`. Sweeps and capacity searches are driven once unless `replicates` says more, and
-have no control.
+`find_capacity` (but with roles, `warmup_s` is needed). Sweeps and capacity searches are driven once
+unless `replicates` says more, and have no control.
 
 **The warm-up** lasts until the same queries are no longer seen to become faster and most of the
 distinct ones have been asked. At `warmup_limit_s` it ends in any case. It ends too early for a
@@ -512,7 +512,8 @@ seconds = 60
 "roles.writer.documents_per_s" = [0, 10, 100]
 ```
 
-[ROLES.md](ROLES.md) leads from your own rate of updates to a report.
+With `find_capacity` in `[load]`, the capacity of the readers is searched for with and without the
+roles. [ROLES.md](ROLES.md) leads from your own rate of updates to a report.
 """
 
 

@@ -18,6 +18,7 @@ from searchbench.study.plan import Plan, Treatment
 from searchbench.study.positions import Source
 from searchbench.study.tables import Given
 from searchbench.workload import changes, roles
+from searchbench.workload.load_table import LONGEST_S, WARMUP_SHARE, longest_window_s
 from searchbench.workload.loads import open_load
 
 Tables = dict[str, dict[str, Any]]
@@ -133,16 +134,22 @@ def go_together(source: Source, study: Study) -> None:
     if not study.roles:
         return
     at = ("roles",)
-    if study.measure != "trials":
-        source.at_key(at, "roles are for trials, and this is a sweep or a search: the changes of "
-                      "one step would be there in the next")  # fmt: skip
+    if study.measure == "sweep":
+        source.at_key(at, "roles are for trials and for searches for capacity, and this is a "
+                      "sweep: its steps share one system, and the changes of one step would be "
+                      "there in the next")  # fmt: skip
     asks = study.operations or "queries" in source.tables
     if not asks and not any(map(_of_queries, _varied(study))):
         source.at_key(at, "roles go on beside readers: give [queries] or [operations.NAME]")
     if study.jobs:
         source.at_key(("jobs",), "`jobs` are done before anything is asked; a job beside the "
                       'readers is a role: does = "job"')  # fmt: skip
-    if "warmup_s" not in study.load and "load.warmup_s" not in _varied(study):
+    for name, table in study.roles.items() if study.measure == "trials" else ():
+        if table.get("does") == "fault" and not _has(study, name, "after_s"):
+            source.at_key(("roles", name), roles.AFTER_A_WHILE)
+    if study.measure == "capacity":
+        _in_a_search(source, study)
+    elif "warmup_s" not in study.load and "load.warmup_s" not in _varied(study):
         source.at_key(("load",), "with roles the window must be known beforehand: give `warmup_s`")
     elif open_load(_single(study.load), study.base).stop_ns is None:
         source.at_key(("load",), "with roles the window must have a length: give `seconds`")
@@ -157,6 +164,37 @@ def go_together(source: Source, study: Study) -> None:
             "roles change the index, and an index as found is "
             "not ours to change: use another value here, or leave the roles out",
         )
+
+
+def _in_a_search(source: Source, study: Study) -> None:
+    """Complain of what a search for capacity cannot have, though trials can."""
+    if "warmup_s" not in study.load and "load.warmup_s" not in _varied(study):
+        source.at_key(("load",), "with roles each trial of a search begins with a system that was "
+                      "just started: give `warmup_s`, so long that it is warm then")  # fmt: skip
+    for name, table in study.roles.items():
+        does, at = table.get("does"), ("roles", name)
+        passing = any(_has(study, name, key) for key in ("after_s", "for_s"))
+        if does == "fault" and (passing or table.get("of", roles.SERVER) == roles.SERVER):
+            source.at_key(
+                at,
+                "in a search for capacity a fault lasts for all of each trial, and is of a process "
+                "without which the service still answers: give `of`, and leave `after_s` and "
+                "`for_s` out; how long until answers are normal is for trials",
+            )
+        elif does == "job" and not _has(study, name, "every_s"):
+            source.at_key(
+                at,
+                "the trials of a search for capacity are of many lengths, so a job that is done "
+                "once takes another share of each: give `every_s`",
+            )
+        elif float(table.get("every_s") or 0.0) > LONGEST_S:
+            source.at_value((*at, "every_s"), "each trial of a search for capacity is as long as "
+                            f"`every_s`, or several times that: at most {LONGEST_S:g}")  # fmt: skip
+
+
+def _has(study: Study, name: str, key: str) -> bool:
+    """Is a key of a role given or varied?"""
+    return key in study.roles[name] or f"roles.{name}.{key}" in _varied(study)
 
 
 def look(study: Study, plan: Plan) -> None:
@@ -189,10 +227,24 @@ def _lacks(
     if kept >= total:
         return "documents", (f"{kept:,} documents are to be kept back, and there are only "
                              f"{total:,}: keep back fewer, or take a larger corpus")  # fmt: skip
-    due = changes.due_ns(table, *changes.span_ns(open_load(treatment.load, study.base)))
+    due = changes.due_ns(table, *_span_ns(study, treatment))
     wanted = None if due is None else len(due)
     key = next(each for each in roles.PACES if table.get(each) is not None)
-    return key, changes.lacking(table, wanted, kept, total - kept)
+    why = changes.lacking(table, wanted, kept, total - kept)
+    if why and wanted is not None and study.measure == "capacity":
+        seconds = _span_ns(study, treatment)[1] / 1e9
+        why = f"in the longest trial of the search ({seconds:.0f} s) {why}; or less `effort`"
+    return key, why
+
+
+def _span_ns(study: Study, treatment: Treatment) -> tuple[int, int]:
+    """The beginning of a window and the end of a drive, in ns; of a search of its longest trial."""
+    if study.measure != "capacity":
+        return changes.span_ns(open_load(treatment.load, study.base))
+    window = longest_window_s(float(study.load.get("effort", 1.0)))
+    window = roles.whole_cycles_s(treatment.roles, window)
+    warm = max(float(treatment.load.get("warmup_s") or 0.0), WARMUP_SHARE * window)
+    return round(warm * 1e9), round((warm + window) * 1e9)
 
 
 def _complain(

@@ -18,6 +18,12 @@ class Searching:
         self.promises = len(plan.judging.promises)
         self.most = most_trials(self.promises)
         subjects = {t.subject for t in plan.treatments if "rate_per_s" not in t.load}
+        # With roles each trial has a warm-up of its own, of a system that was just started.
+        self.warm_s = max(
+            (float(t.load.get("warmup_s") or 0.0) for t in plan.treatments
+             if t.roles and "rate_per_s" not in t.load),
+            default=0.0,
+        )  # fmt: skip
         self.attached = {t.subject for t in plan.treatments if t.attach}
         self.searches = len(subjects) * plan.judging.replicates
         self.driven: dict[tuple[str, int], int] = {}
@@ -33,14 +39,15 @@ class Searching:
 
     def most_s(self) -> float:
         """Seconds from now on, if every search needs as many trials as it may have, and as long."""
-        each_s = longest_s(self.effort) + _BETWEEN_S
+        between_s = _BETWEEN_S + self.warm_s
+        each_s = longest_s(self.effort) + between_s
         look_s = _LOOK_S + _WARM_S * min(1.0, self.effort)
         found = (self.searches - len(self.driven)) * (look_s + self.most * each_s)
         if self.driven:  # under way are the last that has begun, and those that take turns with it
             *_, last = self.driven
             found += sum(
                 max(0, self.most - driven)
-                * (longest_s(self.effort, self.full_s.get(which)) + _BETWEEN_S)
+                * (longest_s(self.effort, self.full_s.get(which)) + between_s)
                 for which, driven in self.driven.items()
                 if which == last or (which[1] == last[1] and {which[0], last[0]} <= self.attached)
             )

@@ -57,7 +57,9 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             "for a replay: logged)",
             ("stretches", "logged", "shuffled", "drawn")),
     SpecKey("warmup_s", "number", None, "a fixed warm-up: seconds before the measured window; "
-            "default: a warm-up until steady (for a replay: 0)", minimum=0, maximum=86_400),
+            "default: a warm-up until steady (for a replay: 0). A capacity search takes it only "
+            "with roles, and has one of at least this length before each trial", minimum=0,
+            maximum=86_400),
     SpecKey("warmup_limit_s", "number", None, "a warm-up until steady ends after this "
             "many seconds in any case (default 60); the trial is then steady only if its window is "
             "shown to be", above=0,
@@ -118,11 +120,19 @@ _OF_KIND: Mapping[str, tuple[str, ...]] = {
     "replay": ("times", "speed"),
 }
 _LOOPS = {"closed": "a closed loop", "open": "an open loop", "replay": "a replay"}
-# What a search chooses itself, trial by trial.
+# What a search chooses itself, trial by trial. (Its warm-ups too, but with roles: study/tables.py.)
 _OF_SEARCH = (
-    "rate_per_s", "stages", "judged_stage", "capacity_per_s", "seconds", "warmup_s",
-    "warmup_limit_s", "requests", "warmup_requests", "clients", "think_s", "times", "speed",
+    "rate_per_s", "stages", "judged_stage", "capacity_per_s", "seconds", "warmup_limit_s",
+    "requests", "warmup_requests", "clients", "think_s", "times", "speed",
 )  # fmt: skip
+LONGEST_S = 120.0
+"""The longest window of a trial of a search, times its effort."""
+FEWEST = 20
+"""Requests of such a trial, as they are expected, however little effort is wanted."""
+LOWEST_PER_S = 1.0
+"""The lowest rate that a search drives."""
+WARMUP_SHARE = 0.15
+"""How long its load runs before a window at least, as a share of the window."""
 # Keys that say nothing without another one, each with what is then said.
 _GOES_WITH: Mapping[str, Mapping[str, str]] = {
     "find_capacity": {
@@ -221,6 +231,11 @@ def problems(
     cpus = given.get("cpus") or []
     if any(c < 0 or c != int(c) for c in cpus) or len(set(cpus)) != len(cpus):
         yield "cpus", "`cpus` must be different numbers of processors, from 0"
+
+
+def longest_window_s(effort: float) -> float:
+    """How many seconds the window of a trial of a search may last."""
+    return max(LONGEST_S * effort, FEWEST / LOWEST_PER_S)
 
 
 def _search_problems(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ A role can be idle in some treatments; those are what the others are compared wi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -44,8 +45,9 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
             "all deleted", minimum=1, maximum=100_000),
     SpecKey("documents_per_s", "number", None, "write: documents a second, sent by the clock "
             "whether or not the system keeps up; 0: idle", minimum=0, maximum=10_000_000),
-    SpecKey("every_s", "number", None, "write, publish: seconds from one request to the next",
-            above=0, maximum=86_400),
+    SpecKey("every_s", "number", None, "write, publish: seconds from one request to the next; "
+            "job: from one beginning of it to the next (default: it is done once)", above=0,
+            maximum=86_400),
     SpecKey("clients", "integer", None, "write: how many clients write, each of which sends its "
             "next request when the last was answered: as fast as the system accepts; 0: idle",
             minimum=0, maximum=256),
@@ -69,7 +71,8 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
             maximum=86_400),
     SpecKey("after_s", "number", None, "seconds after the beginning of the measured window at "
             "which a job or a fault begins, or a role with `every_s` first does what it does "
-            "(default of the latter: `every_s` after the beginning of the drive)", minimum=0,
+            "(default of the latter: `every_s` after the beginning of the drive). A fault in a "
+            "capacity search has none: it lasts for all of each trial", minimum=0,
             maximum=86_400),
 )  # fmt: skip
 _OF: Mapping[str, tuple[str, ...]] = {
@@ -78,9 +81,11 @@ _OF: Mapping[str, tuple[str, ...]] = {
         "after_s", "clients", "connections", "marker_every_s", "ask_every_ms",
     ),
     "publish": ("every_s", "after_s"),
-    "job": ("job", "after_s"),
+    "job": ("job", "every_s", "after_s"),
     "fault": ("fault", "of", "for_s", "after_s"),
 }  # fmt: skip
+AFTER_A_WHILE = "a fault needs `after_s`, above 0: what is normal is seen in the window before it"
+"""But in a search for capacity, where it lasts for all of each trial."""
 PACES = ("documents_per_s", "every_s", "clients")
 """The keys of which a writer has one: how fast it writes."""
 
@@ -101,8 +106,9 @@ def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     elif does == "job":
         if not table.get("job"):
             yield "job", "a role that has a job done needs `job`: the name of the job"
-        if "after_s" not in table:
-            yield "after_s", "a job needs `after_s`: how long after the window began it is begun"
+        if "after_s" not in table and "every_s" not in table:
+            yield "after_s", ("a job needs `after_s`: how long after the window began it is begun; "
+                              "or `every_s`: how often")  # fmt: skip
     elif does == "fault":
         yield from _of_a_fault(table)
 
@@ -110,11 +116,8 @@ def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _of_a_fault(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if not table.get("fault"):
         yield "fault", 'a fault needs `fault`: "kill", "stop" or "freeze"'
-    if not table.get("after_s"):
-        yield (
-            "after_s",
-            "a fault needs `after_s`, above 0: what is normal is seen in the window before it",
-        )
+    if table.get("after_s") == 0:
+        yield "after_s", AFTER_A_WHILE
 
 
 def _of_a_writer(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -148,6 +151,21 @@ def resolve(table: Mapping[str, Any]) -> dict[str, Any]:
         if full["insert"] and full["documents"] is None and full["share"] is None:
             full["share"] = KEPT_BACK_SHARE
     return full
+
+
+def cycle_s(tables: Mapping[str, Mapping[str, Any]]) -> float:
+    """The most seconds from one time to the next of what roles do again and again, idle or not; 0:
+    none of them has such a clock.
+    """
+    return max((float(t["every_s"]) for t in tables.values() if t.get("every_s")), default=0.0)
+
+
+def whole_cycles_s(tables: Mapping[str, Mapping[str, Any]], seconds: float) -> float:
+    """A window of at least ``seconds`` in which what roles do again and again is begun as often
+    in proportion as in any other. Also where they are idle: both are then searched alike.
+    """
+    cycle = cycle_s(tables)
+    return cycle * max(1, math.ceil(seconds / cycle - 1e-9)) if cycle else seconds
 
 
 def is_idle(table: Mapping[str, Any]) -> bool:

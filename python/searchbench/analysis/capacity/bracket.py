@@ -22,7 +22,7 @@ from searchbench.analysis.capacity.otherwise import (
     changed_in_time,
     few_others,
 )
-from searchbench.analysis.capacity.pace import DOUBT, LONGEST_S, SURE_EFFORT, WIDTH, Driven, Seen
+from searchbench.analysis.capacity.pace import DOUBT, SURE_EFFORT, WIDTH, Driven, Seen
 from searchbench.analysis.capacity.posterior import Posterior
 from searchbench.analysis.capacity.said import (
     above_low,
@@ -34,6 +34,7 @@ from searchbench.analysis.capacity.said import (
 )
 from searchbench.analysis.capacity.stalls import Found as Stalls
 from searchbench.analysis.words import listed, per_s, percent, plural
+from searchbench.workload.load_table import LONGEST_S
 
 FULL_OF_WIDTH = 0.98  # an interval that could be narrower is made so wide, for it is surer
 CHANGES = 0.95  # the chance that the server's speed differs, from which on it is said
@@ -61,15 +62,25 @@ def bracket(seen: Seen, effort: float = 1.0) -> Bracket:
     if whole.of_start:
         found = replace(found, sentence=f"{found.sentence}{errors_of_start(whole)}")
     disturbed = [d for d in seen.driven if d.judged.disturbed]
-    if not disturbed:
-        return found
-    n, of = len(disturbed), len(seen.driven)
-    rates = listed([per_s(rate) for rate in sorted({d.rate_per_s for d in disturbed})])
-    out = (
-        f" {n} of {of} trials ({rates}) {plural(n, 'is', 'are')} left out, because others took the "
-        "processors of the server or of the load generator (foreign CPU or steal)."
-    )
+    alone = [d for d in seen.driven if d.judged.kept_alone and not d.judged.disturbed]
+    why = ", ".join(dict.fromkeys(d.judged.alone for d in alone))
+    out = _left_out(
+        disturbed, seen, "others took the processors of the server or of the load generator "
+        "(foreign CPU or steal)",
+    ) + _left_out(
+        alone, seen, "the promise was kept there, but what the study has beside the readers did "
+        f"not go on as it should ({why})",
+    )  # fmt: skip
     return replace(found, sentence=found.sentence + out)
+
+
+def _left_out(trials: Sequence[Driven], seen: Seen, why: str) -> str:
+    """That these say nothing, with their rates; empty where there are none."""
+    if not trials:
+        return ""
+    n, of = len(trials), len(seen.driven)
+    rates = listed([per_s(rate) for rate in sorted({d.rate_per_s for d in trials})])
+    return f" {n} of {of} trials ({rates}) {plural(n, 'is', 'are')} left out, because {why}."
 
 
 def _with_errors(found: Bracket, seen: Seen, failing: Sequence[Failing]) -> Bracket:
@@ -160,6 +171,11 @@ def _bracket(seen: Seen, effort: float) -> Bracket:
             why = (
                 "Nothing is known about the system. Stop what else runs here, or use a quieter "
                 "machine, and search again."
+            )
+        elif any(d.judged.kept_alone for d in seen.driven):
+            why = (
+                "Nothing is known about the capacity of readers with roles beside them: in the "
+                "trials that kept the promise these did not go on as they should."
             )
         elif any(d.judged.changed for d in seen.driven):
             why = all_changed(seen)

@@ -21,6 +21,13 @@ from searchbench.analysis.capacity import answers, errors, filling, too_low
 from searchbench.analysis.capacity.posterior import TAIL, Posterior, posterior
 from searchbench.analysis.capacity.promise import Judged
 from searchbench.analysis.words import percent
+from searchbench.workload.load_table import (
+    FEWEST,
+    LONGEST_S,
+    LOWEST_PER_S,
+    WARMUP_SHARE,
+    longest_window_s,
+)
 
 WIDTH = 0.05
 TRIALS = 11  # of a search for one promise
@@ -31,19 +38,16 @@ LATE_ONES = 300  # that a full trial should have, where as many are late as may 
 CLUSTER = 150  # of more late requests at a time, trials are longer in proportion, up to twice
 AGAIN = 2  # full trials on each side: a server changes
 COVERED_S = 60.0  # of one below the limit: a merge or a neighbour may come once a minute
-SHORTEST_S, LONGEST_S = 1.0, 120.0
+SHORTEST_S = 1.0
 SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
 USUAL = 0.01  # of the requests may be late, by the usual promise: a p99
-FEWEST = 20  # requests of a trial, as they are expected
 _SHORT = 0.2  # the length of a trial that only looks for the side, of a full one's
-_WARMUP = 0.15
 _LAST = 3  # so many last trials are twice as long
 _UP, _DOWN = (4.0, 4.0, 8.0), (2.0, 4.0, 8.0)
 _STEP = 1.15  # the least step to a side of which nothing is known
 _LATE = 3
 _CHANGED = 6  # rates, each lower, at which all answers are others before no lower one is tried
 NEAR = (0.74, 1.35)  # limit / quantile of a trial that is near the limit
-LOWEST_PER_S = 1.0
 SURELY, FAR = 1.05, 1.2  # a rate so far above a broken one was kept before: if either is sure
 ALIKE = 0.1  # logarithm of the ratio of two rates at which a curve is bent alike
 
@@ -53,7 +57,7 @@ class Driven:
     """One rate driven for ``seconds`` (measured, after the warm-up), against one promise.
 
     ``full``: long enough to judge this promise by, and not a short look. ``own``: it was driven for
-    this promise and not for another of the same search.
+    this promise and not for another of the same search. ``fresh``: on a system started for it.
     """
 
     rate_per_s: float
@@ -62,6 +66,7 @@ class Driven:
     full: bool = True
     own: bool = True
     trial: str = ""
+    fresh: bool = False
 
     @property
     def seems_kept(self) -> bool:
@@ -163,9 +168,12 @@ class Seen:
     def overload(self) -> tuple[Driven, Driven, list[Driven]] | None:
         """A rate that was kept, what overloaded the server after it, and that rate once more.
 
-        None where nothing says that it does not recover: no rate well below was broken later.
+        None where nothing says that it does not recover: no rate well below was broken later. Nor
+        can trials say it that had a system each.
         """
         used = self.used
+        if any(d.fresh for d in used):
+            return None
         first = next((i for i, d in enumerate(used) if not d.seems_kept), 0)
         if not first:
             return None
@@ -245,7 +253,7 @@ class Next:
 
 def warmup_s(seconds: float, effort: float = 1.0) -> float:
     """What is to be driven before a window: a queue that starts empty has to build up."""
-    return max(0.5 * min(1.0, effort), _WARMUP * seconds)
+    return max(0.5 * min(1.0, effort), WARMUP_SHARE * seconds)
 
 
 def longest_s(effort: float, full_s: float | None = None) -> float:
@@ -255,7 +263,7 @@ def longest_s(effort: float, full_s: float | None = None) -> float:
     most four times as long, for clusters and as one of the last, and half as much again where its
     rate is lower.
     """
-    window = max(LONGEST_S * effort, FEWEST / LOWEST_PER_S)
+    window = longest_window_s(effort)
     if full_s is not None:
         window = min(window, max(6 * full_s, COVERED_S * effort, FEWEST / LOWEST_PER_S))
     return window + warmup_s(window, effort)

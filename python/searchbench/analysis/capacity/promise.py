@@ -98,6 +98,8 @@ class Judged:
     ``pool``: how busy the connections were; ``by_waits``: the promise was broken, and without the
     waits for a free connection it would have been kept. No trace alone knows these either.
     ``disturbed``: by the audit others took too much of the cores in use; no trace alone knows it.
+    ``alone``: what kept a role beside the readers from going on as it should, in two words; empty:
+    nothing did. The readers had it easier then, so a promise that was kept says nothing.
     ``lasted_s``: warm-up and window. ``stalls_s``: how long the server gave no reply, each time;
     ``stalled``: these alone broke the promise (stalls.py). ``sways``: the variance of what the
     queue grew by, for each request that was due.
@@ -113,6 +115,7 @@ class Judged:
     verdict: Verdict
     change: Interval | None = None
     disturbed: bool = False
+    alone: str = ""
     lagging: bool = False
     others: int = 0
     sampled: int = 0
@@ -142,9 +145,15 @@ class Judged:
         )
 
     @property
+    def kept_alone(self) -> bool:
+        """Whether the promise was kept, and not beside what should have gone on meanwhile."""
+        return bool(self.alone) and self.seems_kept
+
+    @property
     def says_nothing(self) -> bool:
         """Whether the window says nothing about the system."""
-        return self.own_fault or self.disturbed or self.changed or not self.offered_per_s
+        spoilt = self.own_fault or self.disturbed or self.changed or self.kept_alone
+        return spoilt or not self.offered_per_s
 
 
 def judge(promise: tuple[Condition, ...], trace: Trace) -> Judged:

@@ -19,7 +19,6 @@ from searchbench.analysis.capacity.bracket import SUSPECT, bracket, rough
 from searchbench.analysis.capacity.found import Bracket
 from searchbench.analysis.capacity.pace import (
     FURTHER,
-    LONGEST_S,
     SURE_EFFORT,
     TRIALS,
     Driven,
@@ -36,12 +35,15 @@ from searchbench.analysis.capacity.promise import Judged, judge
 from searchbench.analysis.capacity.said import apart, between, watched
 from searchbench.analysis.judgement import Capacity, CapacityTrial, Finding
 from searchbench.analysis.remedies import spelt
+from searchbench.analysis.roles import truth
 from searchbench.analysis.trial import driven, replies, throughput, warmup
 from searchbench.analysis.trial.machine import disturbances
 from searchbench.analysis.trial.measured import read_trace
 from searchbench.analysis.words import per_s
 from searchbench.record import Record, Trial
-from searchbench.workload.load_table import WARMUP_LIMIT_S, Condition, parse_promise
+from searchbench.study.plan import Treatment
+from searchbench.workload.load_table import LONGEST_S, WARMUP_LIMIT_S, Condition, parse_promise
+from searchbench.workload.roles import whole_cycles_s
 
 # Warmed up until steady, which all that follows rests on.
 OPENING_LOOP: dict[str, Any] = {"kind": "closed", "clients": 16, "seconds": 2.0}
@@ -60,7 +62,11 @@ def next_load(record: Record, subject: str, block: int) -> dict[str, Any] | None
     A trial that failed ends the search: what comes after it would not be of the same system.
     """
     texts, effort = record.plan.judging.promises, record.plan.judging.effort
-    trials = _of_search(record, subject, block)
+    trials, roles = _of_search(record, subject, block), template(record, subject).roles
+    # With roles each trial has a system of its own, started on a copy of the same index.
+    least_s = float(template(record, subject).load.get("warmup_s") or 0.0)
+    if not trials and roles:
+        return {**OPENING_LOOP, "warmup_s": least_s}
     if not trials:
         return {**OPENING_LOOP, "warmup_limit_s": round(WARMUP_LIMIT_S * min(1.0, effort), 3)}
     if any(t.status != "ok" for t in trials):
@@ -74,11 +80,12 @@ def next_load(record: Record, subject: str, block: int) -> dict[str, Any] | None
     if found is None:
         return None
     promise, wanted = found
+    seconds = whole_cycles_s(roles, wanted.seconds)
     return {
         "kind": "open",
         "rate_per_s": float(f"{wanted.rate_per_s:.6g}"),
-        "seconds": round(wanted.seconds, 3),
-        "warmup_s": round(warmup_s(wanted.seconds, effort), 3),
+        "seconds": round(seconds, 3),
+        "warmup_s": round(max(least_s if roles else 0.0, warmup_s(seconds, effort)), 3),
         "promise": promise,
         "full": wanted.full,
     }
@@ -88,6 +95,12 @@ def _of_search(record: Record, subject: str, block: int) -> list[Trial]:
     """The trials of one search, in the order driven: the opening loop, then rates."""
     subjects = driven.subjects(record)
     return [t for t in record.trials if t.block == block and subjects.get(t.treatment) == subject]
+
+
+def template(record: Record, subject: str) -> Treatment:
+    """What of a subject was planned before its first trial: its first treatment."""
+    every = record.plan.treatments
+    return next((t for t in every if (t.subject or t.system) == subject), every[0])
 
 
 def is_opening_loop(trial: Trial) -> bool:
@@ -114,10 +127,15 @@ def judge_all(record: Record, trial: Trial, promises: Promises) -> tuple[Judged,
     sizes, known = (0, 0) if others else replies.of_other_size(record, trial, trace)
     if sizes:
         others, sampled = sizes, known
+    wrong = (f.kind for f in truth.findings(record, trial) if f.severity == "invalid")
+    alone = ", ".join(dict.fromkeys(wrong)) if trial.beside else ""
     return tuple(
-        replace(one, disturbed=disturbed, others=others, sampled=sampled, by_sizes=bool(sizes))
+        replace(
+            one, disturbed=disturbed, alone=alone, others=others, sampled=sampled,
+            by_sizes=bool(sizes),
+        )
         for one in found
-    )
+    )  # fmt: skip
 
 
 def seen_by(
@@ -129,9 +147,12 @@ def seen_by(
     trial of this one.
     """
     plain = [
-        Driven(t.load.rate_per_s or 0.0, t.load.seconds or 0.0, j[promise], trial=t.trial)
+        Driven(
+            t.load.rate_per_s or 0.0, t.load.seconds or 0.0, j[promise], trial=t.trial,
+            fresh=bool(t.beside),
+        )
         for t, j in zip(trials, judged, strict=True)
-    ]
+    ]  # fmt: skip
     found = []
     for trial, one in zip(trials, plain, strict=True):
         own = (trial.load.promise or 0) == promise
@@ -221,12 +242,13 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
     trials = [own for block in blocks if (own := _of_search(record, subject, block))]
     searches = [_search(record, own, promises) for own in trials]
     why = dict.fromkeys(s.unfinished for s in searches if s.unfinished)
-    planned = next(t for t in record.plan.treatments if (t.subject or t.system) == subject)
+    planned = template(record, subject)
     found = []
     for promise, text in enumerate(judging.promises):
         seen = [seen_by(s.trials, s.judged, promise, judging.effort) for s in searches]
         least = max((enough(one) for one in seen), default=SURE_EFFORT)
-        hull = _hull([bracket(one, judging.effort) for one in seen], seen)
+        each = [bracket(one, judging.effort) for one in seen]
+        hull = _hull(each, seen)
         queue = any(enough(one) == least and by_queue(one) for one in seen)
         of_rare = next((rare(one) for one in seen if one.driven and enough(one) == least), "")
         hull = rough(hull, judging.effort, least, by_queue=queue, rare=of_rare)
@@ -252,6 +274,9 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
                 speeds=max((_speeds(one.by_rate) for one in seen), default=0.0),
                 first=breaks_first,
                 broken_up_to=hull.broken_up_to,
+                blocks={
+                    own[0].block: (b.holds, b.fails) for own, b in zip(trials, each, strict=True)
+                },
             )
         )
     return found

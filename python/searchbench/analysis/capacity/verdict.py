@@ -17,7 +17,9 @@ from searchbench.analysis.capacity.table import table
 from searchbench.analysis.compare import builds, standing
 from searchbench.analysis.compare.same_work import SameWork
 from searchbench.analysis.judgement import Capacity, Judgement, Step
+from searchbench.analysis.roles.model import CapacityBeside
 from searchbench.analysis.sweep import verdict as sweep
+from searchbench.analysis.sweep.steps import OF_THE_WRITER
 from searchbench.analysis.trial.measured import Samples
 from searchbench.analysis.words import listed, per_s
 
@@ -27,9 +29,15 @@ ALL_VOID = "All trials are void"  # how the sentence begins then
 Found = Mapping[tuple[str, str], Capacity]  # by subject and promise
 Works = Callable[[str, str], SameWork]  # whether two subjects answer the same
 Unsure = Callable[[Capacity, Capacity], str]
+# Capacities beside roles, by how two compare; sentences of their ratios, and of what is in doubt.
+Besides = Callable[
+    [Sequence[Capacity], Unsure], tuple[Sequence[CapacityBeside], list[str], list[str]]
+]
 
 
-def sustained(judged: Judgement, work: Works, samples: Samples) -> Judgement:
+def sustained(
+    judged: Judgement, work: Works, samples: Samples, besides: Besides = lambda *_: ((), [], [])
+) -> Judgement:
     """The same judgement with the answer of a search. ``work``: by what was asked alone."""
     out = _left_out(judged.capacity)
     steps = _without(judged.steps, out)
@@ -83,6 +91,22 @@ def sustained(judged: Judgement, work: Works, samples: Samples) -> Judgement:
         differ = [text for a, b in combinations(names, 2) for text in alike.said(a, b, work(a, b))]
         parts.append([*said(differ, Rank.DOUBT)])
     parts.append([*said(sweep.failed(steps), Rank.DOUBT)])
+    if judged.roles is not None:
+
+        def not_apart(x: Capacity, y: Capacity) -> str:
+            """Why neither is shown to sustain more, in a clause; empty: one is."""
+            if alike.apart(x.subject, y.subject, work(x.subject, y.subject)):
+                return "their answers are not comparable"
+            for a, b in ((x, y), (y, x)):
+                if leads(a, b, gap):
+                    return why_unsure(a, b)
+            apart = leads(x, y) or leads(y, x)
+            return "a restart alone may do as much" if apart else "the intervals overlap"
+
+        beside, ratios, doubts = besides(capacity, not_apart)
+        judged = replace(judged, roles=replace(judged.roles, capacity=tuple(beside)))
+        if not judged.first_look:
+            parts.append([*said(ratios, Rank.MORE), *said(doubts, Rank.DOUBT)])
     if not capacity:
         none = "The plan has no promise, so there is no capacity to be found."
         parts.append([Said(none, Rank.ANSWER)])
@@ -131,11 +155,17 @@ def _left_out(capacity: Sequence[Capacity]) -> set[str]:
 def _without(steps: Sequence[Step], out: Collection[str]) -> tuple[Step, ...]:
     """The steps, where what the search left ``out`` is void too."""
     return tuple(
-        replace(s, status="void", reason="load generator too late")
+        replace(s, status="void", reason=_why_left_out(s))
         if s.trial in out and s.status == "valid" and s.requests
         else s
         for s in steps
     )
+
+
+def _why_left_out(step: Step) -> str:
+    """What a valid step that the search left out is void for."""
+    kinds = (f.kind for f in step.findings if f.kind in OF_THE_WRITER)
+    return next(kinds, "load generator too late")
 
 
 def _by_void_trials(found: Capacity, steps: Sequence[Step]) -> Capacity:
@@ -154,11 +184,16 @@ def _by_void_trials(found: Capacity, steps: Sequence[Step]) -> Capacity:
 
 def interval(found: Capacity) -> str:
     """The limit in a cell: "755–839/s", "> 1,200/s", "< 40/s", "not found"."""
-    if found.fails is None:
-        return "not found" if found.holds is None else f"> {per_s(found.holds)}"
-    if found.holds is None:
-        return f"< {per_s(found.fails)}"
-    return f"{per_s(found.holds).removesuffix('/s')}–{per_s(found.fails)}"
+    return between(found.holds, found.fails)
+
+
+def between(holds: float | None, fails: float | None) -> str:
+    """The same by its ends."""
+    if fails is None:
+        return "not found" if holds is None else f"> {per_s(holds)}"
+    if holds is None:
+        return f"< {per_s(fails)}"
+    return f"{per_s(holds).removesuffix('/s')}–{per_s(fails)}"
 
 
 def above(a: Capacity, b: Capacity, gap: float = 1.0) -> bool:

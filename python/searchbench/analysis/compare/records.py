@@ -18,6 +18,7 @@ from itertools import chain
 import numpy as np
 
 from searchbench.analysis import answer
+from searchbench.analysis.capacity.ratio import ROUGH
 from searchbench.analysis.compare import (
     answered,
     classes,
@@ -272,7 +273,7 @@ def _over_runs(
     line = replace(line, answers_doubt=least.answers_doubt, answers_floor=least.answers_floor)
     if any(map(_rough, (line, *chain(*further)))):
         # By how much such intervals miss goes with the system, so runs agree in it.
-        ratio = replace(ratio, interval=replace(interval, level=sweeps.ROUGH))
+        ratio = replace(ratio, interval=replace(interval, level=ROUGH))
         reason = "; ".join(filter(None, (reason, sweeps.OF_LITTLE_EFFORT)))
         return replace(line, ratio=ratio, reason=reason, verdict="not resolved", runs=runs), None
     return replace(line, ratio=ratio, reason=reason, runs=runs, run_sd=sd), found.p

@@ -16,7 +16,8 @@ from typing import Any
 
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity import alike as capacity_alike
-from searchbench.analysis.capacity.verdict import above, interval, leads, rough, unordered
+from searchbench.analysis.capacity.ratio import middle, ratio_of
+from searchbench.analysis.capacity.verdict import above, interval, leads, unordered
 from searchbench.analysis.compare import lesser, loads, otherwise
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.compare.same_work import SIDES, SameWork, same_work
@@ -24,8 +25,6 @@ from searchbench.analysis.compare.unread import Unread
 from searchbench.analysis.judgement import (
     Agreement,
     Capacity,
-    Estimate,
-    Interval,
     RecordLine,
     Step,
 )
@@ -46,7 +45,6 @@ STEPS_ONCE = (
 SEARCHED_ONCE = (
     "Each record has one search, on one start of the system, and a restart alone may move a limit."
 )
-ROUGH = 0.7  # how often an interval of a search of little effort holds the truth, about
 OF_LITTLE_EFFORT = (
     "an interval of a search of little effort, which held the truth in about 7 of 10 simulated "
     "searches; search with more effort before you rely on it"
@@ -401,36 +399,12 @@ def _limits(x: Capacity, y: Capacity, barrier: str, made: tuple[str, float]) -> 
         else "differs"
         if moved and not gain
         else "not resolved",
-        value_a=_middle(x),
-        value_b=_middle(y),
-        ratio=None if barrier else _ratio(x, y),
+        value_a=middle(x),
+        value_b=middle(y),
+        ratio=None if barrier else ratio_of(x, y),
         p_value=None,
         floor=1.0,
         reason=barrier or f"{interval(x)} and {interval(y)}{overlap}{in_doubt}",
         answers_doubt=doubt,
         answers_floor=floor,
     )
-
-
-def _middle(one: Capacity) -> Estimate | None:
-    """The middle of an interval; None where a side is open."""
-    if one.holds is None or one.fails is None:
-        return None
-    level = ROUGH if rough(one) else 0.95
-    span = Interval(one.holds, one.fails, level, "posterior of all trials")
-    return Estimate(math.sqrt(one.holds * one.fails), "queries/s", len(one.trials), span)
-
-
-def _ratio(x: Capacity, y: Capacity) -> Estimate | None:
-    """y over x, as far apart as both intervals allow; of open sides as far as is known."""
-    a, b = _middle(x), _middle(y)
-    if a is not None and b is not None and a.interval is not None and b.interval is not None:
-        low, high = b.interval.low / a.interval.high, b.interval.high / a.interval.low
-        level = min(a.interval.level, b.interval.level)
-        span = Interval(low, high, level, "the intervals of both searches")
-        return Estimate(b.value / a.value, "ratio", min(a.n, b.n), span)
-    if above(y, x):  # at least so much more
-        return Estimate((y.holds or 0.0) / (x.fails or 1.0), "ratio", len(y.trials))
-    if above(x, y):  # at most so much is left
-        return Estimate((y.fails or 0.0) / (x.holds or 1.0), "ratio", len(y.trials))
-    return None

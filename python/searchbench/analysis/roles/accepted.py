@@ -94,6 +94,8 @@ def of_times(record: Record, trial: Trial, run: RoleRun) -> dict[str, float]:
 
 def spans_of(record: Record, trial: Trial, run: RoleRun) -> list[tuple[int, int]]:
     """When it was at work: from the first byte sent to the answer, in ns."""
+    if run.spans:
+        return list(run.spans)
     if run.start is not None:
         return [(run.start, run.end if run.end is not None else run.start)]
     if run.drive is None:

@@ -32,12 +32,13 @@ _SHOWN = 3
 
 
 def until_it(trial: Trial, trace: Trace) -> Trace:
-    """All requests, with the window as it was before the fault; the same where there was none.
+    """All requests, with the window as it was before the fault; the same where there was none, or
+    it came before the window, which then shows the system as the fault left it.
 
     It ends a little before, with the first request that was under way when the fault came.
     """
     fault = trial.fault
-    if fault is None or fault.begun is None:
+    if fault is None or fault.begun is None or fault.begun <= trace.window[0]:
         return trace
     under_way = (trace.due < fault.begun) & ((trace.done < 0) | (trace.done >= fault.begun))
     end = min(fault.begun, int(trace.due[under_way].min(initial=fault.begun)))
@@ -47,9 +48,9 @@ def until_it(trial: Trial, trace: Trace) -> Trace:
 
 def undisturbed(trial: Trial, trace: Trace) -> Trace:
     """The same without the requests that were due later."""
-    if trial.fault is None:
-        return trace
     before = until_it(trial, trace)
+    if before is trace:
+        return trace
     kept = before.due < before.window[1]
     columns = ("query", "outcome", "due", "free", "sent", "done")
     client = None if trace.client is None else trace.client[kept]

@@ -191,6 +191,50 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """How a writer kept up in the trials of a search that are near the capacity of the readers.
+
+    ``asked_per_s``: documents that were due by its clock, per second of the windows (None: it had
+    no clock); ``acknowledged_per_s``: those that the system took. ``trials``: of so many;
+    ``from_per_s``, ``up_to_per_s``: the lowest and the highest of their rates. ``behind_s``: how
+    late the last request of a window was begun, in the trial where that was most. ``short``: by
+    more than chance, less was acknowledged than asked.
+    """
+
+    role: str
+    asked_per_s: float | None
+    acknowledged_per_s: float
+    trials: int
+    from_per_s: float
+    up_to_per_s: float
+    behind_s: float | None = None
+    short: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityBeside:
+    """The capacity of readers with roles beside them, over that of the same with every role idle.
+
+    ``idle``: that configuration; "" where there is none. ``holds``, ``fails``: the ends of its own
+    interval, requests per second; ``idle_holds``, ``idle_fails``: those of the idle one; None: that
+    side is open. ``ratio``: over the blocks where there are three or more, else as far as both
+    intervals allow; without an interval it is only a bound. ``unresolved``: why neither is shown to
+    sustain more, in a clause; empty: one is. ``paces``: of its writers.
+    """
+
+    subject: str
+    idle: str
+    promise: str
+    holds: float | None
+    fails: float | None
+    idle_holds: float | None = None
+    idle_fails: float | None = None
+    ratio: Estimate | None = None
+    unresolved: str = ""
+    paces: tuple[Pace, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class AnswersHeld:
     """How the answers of one method were held against those of before and after the changes.
 
@@ -208,12 +252,16 @@ class AnswersHeld:
 
 @dataclass(frozen=True, slots=True)
 class RolesJudged:
-    """All roles of a study. ``cores``: of the machine; ``loops``: most loops that ran at once."""
+    """All roles of a study. ``cores``: of the machine; ``loops``: most loops that ran at once.
+
+    ``beside``: of trials; ``capacity``: of a search.
+    """
 
     answers: tuple[AnswersHeld, ...] = ()
     faults: tuple[FaultResult, ...] = ()
     results: tuple[RoleResult, ...] = ()
     beside: tuple[Beside, ...] = ()
+    capacity: tuple[CapacityBeside, ...] = ()
     over_time: Mapping[str, OverTime] = field(default_factory=dict)
     cores: int | None = None
     loops: int = 1

@@ -52,6 +52,7 @@ def results(
     roles, over = list[RoleResult](), dict[str, OverTime]()
     answers = list[AnswersHeld]()
     happened = list[FaultResult]()
+    searched = record.plan.judging.measure == "capacity"  # whose rates differ: limits.py
     for t in treatments:
         if t.treatment not in planned:
             continue
@@ -61,16 +62,18 @@ def results(
             _role(record, t, name, table, valid)
             for name, table in planned[t.treatment].roles.items()
         ]
-        happened += faults.results(record, t, valid)
-        if valid:
+        if not searched:  # else a fault lasts for all of a trial
+            happened += faults.results(record, t, valid)
+        if valid and not searched:
             over[t.treatment] = _over_time(record, valid[0])
+        if valid:
             answers += _answers(record, planned[t.treatment], valid)
     every = [trial for each in trials.values() for trial in each]
     return RolesJudged(
         answers=tuple(answers),
         faults=tuple(happened),
         results=tuple(roles),
-        beside=tuple(_beside(treatments, planned)),
+        beside=() if searched else tuple(_beside(treatments, planned)),
         over_time=over,
         cores=next((t.host_window.cores for t in every if t.host_window.cores), None),
         loops=1 + max((sum(r.drive is not None for r in t.beside) for t in every), default=0),
@@ -188,7 +191,7 @@ def _beside(
                 o
                 for o in treatments
                 if o.treatment in planned and idle(planned[o.treatment])
-                and _rest(planned[o.treatment]) == _rest(own)
+                and rest(planned[o.treatment]) == rest(own)
             ),
             None,
         )  # fmt: skip
@@ -219,7 +222,7 @@ def _named(t: TreatmentResult, planned: Treatment) -> tuple[str, ...]:
     return planned.operation["name"], planned.operation["method"], system, at
 
 
-def _rest(planned: Treatment) -> tuple[str, str, str]:
+def rest(planned: Treatment) -> tuple[str, str, str]:
     """What of a treatment are not its roles, and how many documents these keep back: an index that
     lacks others is another index.
     """

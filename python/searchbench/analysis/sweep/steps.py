@@ -41,6 +41,9 @@ OF_THE_SERVER: Mapping[str, str] = {
     "overload": "Nothing to do: this is what was to be found. How long the latencies are depends "
     "on how long the window was.",
 }
+# Of a search beside roles: at rates that are too high the writer may starve, which is a result. A
+# rate that keeps its promise meanwhile is left out by the search itself (capacity/promise.py).
+OF_THE_WRITER = ("the writer died", "writes refused")
 _FAILING = {"server died", "errors", "no answers"}
 _PIN = "Keep the server off the client's core (--cpus, taskset), or use --realtime."
 _NAMES = {"overload": "not kept up"}
@@ -77,7 +80,9 @@ def rated(
             f = replace(f, severity="invalid" if void else f.severity, remedy=f"{_PIN} {f.remedy}")
         elif f.kind in OF_WARM_UP and "overload" in kinds:
             continue  # a queue that grows is never steady; one finding says so
-        elif f.kind == "first asks":
+        elif f.kind in OF_THE_WRITER and not swept:
+            f = replace(f, severity="warning")
+        elif f.kind == "first asks" and not trial.beside:
             continue  # the steps before this one asked the same queries
         found.append(f)
     return gravest_first(found)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from searchbench import _core
 from searchbench.corpora.corpus import Schema
@@ -259,7 +260,7 @@ def _fault(session: Session, beside: Beside, part: Part) -> None:
 
 
 def _job(session: Session, beside: Beside, part: Part) -> None:
-    """A job of the engine, once: requests, or programs of its own."""
+    """A job of the engine, once or again and again: requests, or programs of its own."""
     if part.run.idle:
         return
     engine, name = _engine(session), str(part.run.keys["job"])
@@ -273,11 +274,10 @@ def _job(session: Session, beside: Beside, part: Part) -> None:
         raise LabError(f"the job {name} of {engine.name} cannot be done while it is asked: it "
                        "begins with an index that nobody uses", "prepare")  # fmt: skip
     if work.commands:
-        part.run.planned = len(work.commands)
+        part.run.planned = len(work.commands) * len(_begins(session, part))
         part.side.act = lambda start_unix_ns: _run(session, part, work, start_unix_ns)
         return
-    _again(session, part, [Request(tuple(e for r in work.requests for e in r.exchanges))],
-           once=True)  # fmt: skip
+    _again(session, part, [Request(tuple(e for r in work.requests for e in r.exchanges))])
 
 
 _READY: Mapping[str, Callable[[Session, Beside, Part], None]] = {
@@ -285,20 +285,25 @@ _READY: Mapping[str, Callable[[Session, Beside, Part], None]] = {
 }  # fmt: skip
 
 
-def _again(
-    session: Session, part: Part, requests: Sequence[Request], *, once: bool = False
-) -> None:
-    """A request by the clock of its role."""
+def _begins(session: Session, part: Part) -> NDArray[np.int64]:
+    """When a role begins what it does: by its clock, or once, as a job without one."""
     begin_ns, stop_ns = _bounds(session)
-    if once:
-        due = np.array([begin_ns + round(float(part.run.keys["after_s"]) * 1e9)], np.int64)
+    keys = part.run.keys
+    if keys.get("every_s") is None:
+        due = np.array([begin_ns + round(float(keys["after_s"]) * 1e9)], np.int64)
         if due[0] >= stop_ns:
             raise LabError(f"the role {part.run.name} begins after the drive has ended: make "
                            "`after_s` smaller, or the window longer", "prepare")  # fmt: skip
-    else:
-        found = due_ns(part.run.keys, begin_ns, stop_ns)
-        assert found is not None
-        due = found
+        return due
+    found = due_ns(keys, begin_ns, stop_ns)
+    assert found is not None
+    return found
+
+
+def _again(session: Session, part: Part, requests: Sequence[Request]) -> None:
+    """A request by the clock of its role."""
+    _, stop_ns = _bounds(session)
+    due = _begins(session, part)
     part.run.planned = len(due)
     part.side.requests = tuple(requests)
     sequence = np.zeros(len(due), np.uint32)
@@ -315,17 +320,21 @@ def _run(session: Session, part: Part, work: Work, start_unix_ns: int) -> None:
         raise LabError(f"the role {part.run.name} runs a program of the engine beside its server, "
                        f"and that is on host {running.seat.host}, where roles run no program",
                        "drive")  # fmt: skip
-    begin_ns, _ = _bounds(session)
-    at_ns = start_unix_ns + begin_ns + round(float(part.run.keys["after_s"]) * 1e9)
+    _, stop_ns = _bounds(session)
     Path(running.places.fill("{backup}")).mkdir(parents=True, exist_ok=True)
-    time.sleep(max(0.0, (at_ns - time.time_ns()) / 1e9))
-    part.run.start = time.time_ns() - start_unix_ns
     seat = confines.seat if confines else Seat(session.cpus)
-    for command in work.commands:
-        argv = command_line([running.places.fill(each) for each in command], refuses_root=False)
-        complete(argv, run=session.run, log=f"{part.run.name}.log", stage="drive", seat=seat,
-                 seen=session.helpers.append)  # fmt: skip
-    part.run.end = time.time_ns() - start_unix_ns
+    for number, due in enumerate(_begins(session, part).tolist()):
+        part.side.over.wait(max(0.0, (start_unix_ns + due - time.time_ns()) / 1e9))
+        start = time.time_ns() - start_unix_ns
+        if part.side.over.is_set() or (number and start >= stop_ns):
+            return  # the one before took longer than until the end
+        for command in work.commands:
+            argv = command_line([running.places.fill(each) for each in command], refuses_root=False)
+            complete(argv, run=session.run, log=f"{part.run.name}.log", stage="drive", seat=seat,
+                     seen=session.helpers.append)  # fmt: skip
+        end = time.time_ns() - start_unix_ns
+        part.run.spans.append((start, end))
+        part.run.start, part.run.end = part.run.spans[0][0], end
 
 
 def _keep(run: Run, beside: Beside, part: Part) -> None:

@@ -183,7 +183,7 @@ class Conductor:
         run.about.ended = _now()
         run.about.phases = {k: round(v, 4) for k, v in session.seconds.items()}
         session.seconds.clear()
-        if self.plan.judging.measure == "trials":
+        if self._alone(opened.treatment):
             self._drop(session)
         if session.tracer is not None:
             try:
@@ -202,10 +202,16 @@ class Conductor:
         for why in problems:
             self.sitting.watch.told(why)
 
+    def _alone(self, treatment: Treatment) -> bool:
+        """Has each trial a session of its own? With roles also those of a search: what they changed
+        in one must not be there in the next.
+        """
+        return self.plan.judging.measure == "trials" or bool(treatment.roles)
+
     def _session(self, trial: Trial, opened: Opened) -> Session:
         """The session that a trial is driven on: one that is there, or a new one."""
         attached, key = opened.target is not None, opened.treatment.subject
-        if self.plan.judging.measure == "trials":
+        if self._alone(opened.treatment):
             key = trial.id
         elif not attached:
             key = f"block {trial.block} {key}"

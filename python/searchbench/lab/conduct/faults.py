@@ -35,7 +35,9 @@ def prepare(session: Session, part: Part, begin_ns: int, stop_ns: int) -> None:
     if part.run.idle:
         return
     keys = part.run.keys
-    begun_ns = begin_ns + round(float(keys["after_s"]) * 1e9)
+    # Without a time, as in a search for capacity, it lasts for the warm-up and the window.
+    after_s = keys.get("after_s")
+    begun_ns = 0 if after_s is None else begin_ns + round(float(after_s) * 1e9)
     if begun_ns >= stop_ns:
         raise LabError(f"the fault {part.run.name} comes after the drive has ended: make `after_s` "
                        "smaller, or the window longer", "prepare")  # fmt: skip

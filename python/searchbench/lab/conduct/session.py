@@ -1,7 +1,8 @@
 """A session: one configuration made ready, for as many trials as are driven on it.
 
-A trial of a study has a session of its own; the steps of a sweep and the trials of a search share
-one. What its opening finds out is kept here and put into the record of each of its trials.
+A trial of a study has a session of its own; the steps of a sweep share one, and so do the trials of
+a search without roles. What its opening finds out is kept here and put into the record of each of
+its trials.
 
 On the shelf is what one trial makes and another may use: prepared batches, finished indexes,
 captured replies. An index is used again only by trials that would have built the same one: same

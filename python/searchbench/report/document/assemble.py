@@ -71,7 +71,7 @@ _PARTS: dict[str, tuple[_Part, ...]] = {
         *_OF_ALL,
     ),
     "sweep": (steps.answer, *_OF_STEPS, *_OF_ALL),
-    "capacity": (steps.answer, steps.evidence, *_OF_STEPS, *_OF_ALL),
+    "capacity": (steps.answer, roles.of_search, steps.evidence, *_OF_STEPS, *_OF_ALL),
 }
 _UNTITLED = {
     "trials": "A study without a question",
@@ -115,6 +115,11 @@ def _counts(content: Content) -> list[str]:
 
 def _method(content: Content) -> str:
     """How the systems were driven, in a sentence."""
+    if content.searched and content.judgement.roles is not None:
+        return (
+            "For each configuration, rates were driven one after another until the limit was "
+            "found, each on a system started anew on its own copy of the index."
+        )
     if content.searched:
         return (
             "For each configuration, rates were driven one after another on one warm system until "

@@ -8,8 +8,8 @@ from functools import partial
 from searchbench.analysis.roles.faults import sentences
 from searchbench.analysis.roles.model import AnswersHeld, RoleResult, RolesJudged
 from searchbench.analysis.roles.truth import said_of
-from searchbench.report.document.blocks import Block, Points, Section, Text
-from searchbench.report.document.content import Content, figure
+from searchbench.report.document.blocks import Block, Details, Points, Section, Text
+from searchbench.report.document.content import LONG, Content, figure
 from searchbench.report.document.text import line
 from searchbench.report.figures import roles as figures
 from searchbench.report.tables import numbers
@@ -38,6 +38,21 @@ _KINDS = {
     "rows": "Every row: ",
     "number": "The number of rows, because inserts may replace rows: ",
 }
+
+_OF_SEARCH = (
+    "The readers and every role had a measuring loop, a thread and connections of their own, and "
+    "one clock. Each trial of a search had a system of its own, started on an index of its own "
+    "with the same documents, also where the roles were idle. So every rate met an index of the "
+    "same size at its beginning. What only a longer time of writing does to an index is in none of "
+    "the trials."
+)
+_CAPACITY = (
+    "Ratio: over that of the same configuration with every role idle. With three searches of each "
+    "or more it is paired by block; with fewer it is as far as both intervals allow. Acknowledged: "
+    "what the system took in the trials near the capacity, from 0.8 times the lower end of the "
+    "interval to its upper end. If that is less than was asked, the capacity is beside that many "
+    "writes only."
+)
 
 _FAULTS = (
     "A fault does not make a trial invalid: the audit covers the window before it. Answers are "
@@ -108,6 +123,35 @@ def section(content: Content) -> Section | None:
     others = [r for r in judged.results if r.does != "write" and r.figures]
     if others:
         blocks += [Text("Publishers and jobs.", "lead"), tables.others(others)]
+    return Section("roles", "Beside the readers", tuple(blocks), "Beside the readers")
+
+
+def of_search(content: Content) -> Section | None:
+    """The capacity of readers beside roles, and what these got done; None where there are none."""
+    judged = content.judgement.roles
+    if judged is None:
+        return None
+    blocks: list[Block] = [Text(_OF_SEARCH, "quiet"), *_cores(judged)]
+    if judged.capacity:
+        blocks += [Text("The capacity of the readers, compared with every role idle.", "lead")]
+        blocks += [tables.capacity(judged.capacity), Text(_CAPACITY, "quiet")]
+    writers = [r for r in judged.results if r.does == "write" and r.figures]
+    others = [r for r in judged.results if r.does != "write" and r.figures]
+    shown = [r for r in writers if r.visible is not None]
+    made: list[tuple[str, Sequence[RoleResult], Block]] = []
+    if writers:
+        made.append(("What was written", writers, tables.writers(writers)))
+    if shown:
+        made.append(("From commit to visible", shown, tables.visible(shown)))
+    if others:
+        made.append(("Publishers and jobs", others, tables.others(others)))
+    for title, rows, block in made:
+        each = f"{title}, in each of {numbers.counted(len(rows), 'trial')}"
+        blocks.append(Details(each, (block,), open=len(rows) <= LONG))
+    checked: tuple[Block, ...] = tuple(Text(s, "quiet") for s in _of_writers(writers) if writers)
+    if len(checked) > _NAMED:
+        checked = (Details("How it is known that what was acknowledged was there", checked),)
+    blocks += checked
     return Section("roles", "Beside the readers", tuple(blocks), "Beside the readers")
 
 

@@ -6,8 +6,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from searchbench.analysis.capacity.verdict import between
 from searchbench.analysis.judgement import Estimate
-from searchbench.analysis.roles.model import Beside, FaultResult, RoleResult, Visible
+from searchbench.analysis.roles.model import (
+    Beside,
+    CapacityBeside,
+    FaultResult,
+    Pace,
+    RoleResult,
+    Visible,
+)
 from searchbench.report.document.blocks import Cell, Table
 from searchbench.report.document.text import line
 from searchbench.report.tables import numbers
@@ -76,6 +84,72 @@ def beside_of_operations(rows: Sequence[Beside]) -> Table:
         text("At", lambda place: Cell(line(place[1])), when=len({at for _, at in places}) > 1),
         *(number(line(", ".join(filter(None, way))), partial(cell, way)) for way in ways),
     )
+
+
+def capacity(found: Sequence[CapacityBeside]) -> Table:
+    """A row for each configuration with roles and each promise; for each of its writers, if any."""
+    rows = [(one, pace) for one in found for pace in one.paces or (None,)]
+    wrote = any(one.paces for one in found)
+
+    def asked(row: _Row) -> Cell:
+        pace = row[1]
+        if pace is None:
+            return NONE
+        if pace.asked_per_s is None:
+            return Cell("as fast as it can")
+        return known(pace.asked_per_s, _documents_per_s)
+
+    def acknowledged(row: _Row) -> Cell:
+        pace = row[1]
+        if pace is None:
+            return NONE
+        trials = numbers.counted(pace.trials, "trial")
+        low, high = (numbers.digits(r) for r in (pace.from_per_s, pace.up_to_per_s))
+        where = f"{trials}, {low} to {high}/s"
+        said = _documents_per_s(pace.acknowledged_per_s)
+        return Cell(said, repr(pace.acknowledged_per_s), where, tone="bad" if pace.short else "")
+
+    def behind(row: _Row) -> Cell:
+        return known(row[1].behind_s if row[1] else None, lambda s: numbers.human(s, "s"))
+
+    return table(
+        rows,
+        text("Configuration", lambda r: named(r[0].subject), 2),
+        text("Promise", lambda r: Cell(line(r[0].promise)), 1.4),
+        number("Capacity", lambda r: Cell(between(r[0].holds, r[0].fails)), 1.4),
+        text("Beside", lambda r: named(r[0].idle) if r[0].idle else NONE, 1.6),
+        number("Idle", lambda r: _idle(r[0]), 1.4),
+        number("Ratio", lambda r: _ratio(r[0]), 1.4),
+        text("Writer", lambda r: Cell(line(r[1].role)) if r[1] else NONE, when=wrote),
+        number("Asked", asked, when=wrote),
+        number("Acknowledged", acknowledged, 1.4, when=wrote),
+        number("Behind at most", behind, when=wrote),
+        source="capacity_beside.csv",
+    )
+
+
+_Row = tuple[CapacityBeside, Pace | None]
+
+
+def _documents_per_s(rate: float) -> str:
+    return f"{numbers.digits(rate)} documents/s"
+
+
+def _idle(one: CapacityBeside) -> Cell:
+    return Cell(between(one.idle_holds, one.idle_fails)) if one.idle else NONE
+
+
+def _ratio(one: CapacityBeside) -> Cell:
+    """The ratio; a bound of it where an interval is open; and whether the two are told apart."""
+    if one.ratio is None:
+        return NONE
+    if one.ratio.interval is None:
+        sign = "≤" if one.ratio.value < 1 else "≥"
+        return Cell(f"{sign} {numbers.digits(one.ratio.value)}", repr(one.ratio))
+    cell = of_estimate(one.ratio)
+    if not one.unresolved:
+        return cell
+    return Cell(cell.text, cell.exact, f"{cell.below}; not told apart", tone="quiet")
 
 
 def writers(rows: Sequence[RoleResult]) -> Table:
