@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.compare import waiting
 from searchbench.analysis.compare.standing import MOST
 from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.stats import within
 from searchbench.analysis.trial import latency
 from searchbench.analysis.trial.measured import Measured
 from searchbench.record.trial import Load
@@ -220,6 +221,14 @@ def least(ratio: Estimate) -> float:
     if ratio.interval is not None:
         low, high = ratio.interval.low, ratio.interval.high
     return max(1.0, low if ratio.value > 1 else 1 / high if high > 0 else 1.0)
+
+
+def could_make(ratio: Estimate, floor: float) -> bool:
+    """Whether what could make a ratio of ``floor`` could make this one: if it leaves out 1, as
+    little of it as its interval allows; else as large as it looks.
+    """
+    size = max(ratio.value, 1 / ratio.value)
+    return size > 1 < floor and (least(ratio) if within.resolved(ratio) else size) <= floor
 
 
 def _times(measured: Measured, kind: str) -> Floats:
