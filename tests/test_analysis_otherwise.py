@@ -199,12 +199,23 @@ def test_a_worker_that_is_replaced_makes_no_step_void_while_requests_are_answere
 )
 def test_a_load_at_which_the_second_is_dead_is_lost(tmp_path: Path, at_s: float, why: str) -> None:
     before = by_clients((1, 2, 4), system="mortal", run=sweep(), seconds=11.0)
-    a, b = before.write(tmp_path / "a"), dying(at_s).write(tmp_path / "b")
+    after = dying(at_s)
+    before.blocks = after.blocks = 3
+    a, b = before.write(tmp_path / "a"), after.write(tmp_path / "b")
     assert [compare(a, b), compare(b, a)] == [1, 0]
     found = compare_records(open_record(a), open_record(b))
     assert found.lost == {"mortal 4": why}
     assert f"not in the second: mortal 4 ({why})." in found.decision
     assert found.would_change[0].startswith("The second failed at mortal 4 (")
+
+
+def test_a_load_at_which_the_second_died_once_is_not_known_to_be_lost(tmp_path: Path) -> None:
+    before = by_clients((1, 2, 4), system="mortal", run=sweep(), seconds=11.0)
+    a, b = before.write(tmp_path / "a"), dying(4.2).write(tmp_path / "b")
+    assert [compare(a, b), compare(b, a)] == [3, 0]
+    found = compare_records(open_record(a), open_record(b))
+    assert (dict(found.lost), found.beyond_threshold, found.regressed) == ({}, False, None)
+    assert found.not_known["mortal 4"].startswith("server died: after 3.2 s of 10 s, in 1 of 1")
 
 
 def test_a_load_that_only_the_client_or_the_machine_spoiled_is_not_lost(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class Flaky(Study):
     bad: Mapping[int, range] = {}
 
     def _write_trial(self, writer: Any, planned: Any, position: Any, t: Any, *rest: Any) -> Any:
-        if t.id in self.who and planned.block in self.bad:
+        if t.id == "b" and planned.block in self.bad:
             queries = self.bad[planned.block]
 
             def half(query: int) -> dict[str, Any]:

@@ -784,7 +784,8 @@ class RecordLine:
     within the runs, as it is wider than that between them.
     ``state``: what is known of the states that both were measured in, further runs among them;
     a ratio up to ``state_floor`` could be made by these, up to ``failed_floor`` by the failed
-    requests of the better side, up to ``build_floor`` by builds that have no replicate.
+    requests of the better side, up to ``build_floor`` by builds that have no replicate, and of
+    sweeps up to ``start_floor`` by starts that have none.
     ``failed``: the greatest share of requests of a run of either side that did not end well.
     ``queries_used``: on how many queries both return the same; ``queries_measured``: how many of
     these both measured, in the block with the fewest. Of sweeps ``queries_used`` is how many either
@@ -821,6 +822,7 @@ class RecordLine:
     answers_doubt: str = ""
     answers_floor: float = 1.0
     over: Literal["alike", "asked", "counted"] = "alike"
+    start_floor: float = 1.0
 
     @property
     def runs_known(self) -> bool:

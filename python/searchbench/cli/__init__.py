@@ -30,20 +30,21 @@ Exit codes:
   0    It was done. `report` says no more than that. A sweep without a promise
        of which everything is void exits with 0 too; its answer says so.
   1    Bad news.
-       run, load, drnbench: a trial or a step failed, a server stopped
-       answering or answered nothing well, a promise of a sweep is broken, or
-       that of a capacity search at every rate, or a study of trials has no
-       valid one.
+       run, load, drnbench: a trial or a step failed, or in one a server
+       stopped answering or answered nothing well; a promise of a sweep is
+       broken, or that of a capacity search at every rate; or a study of
+       trials has no valid one.
        verify: a query differs at the level that the study requires, or a
        system failed.
        compare: a loss is resolved and beyond the threshold, or something is
-       lost altogether.
+       lost altogether, by more than chance.
        engines install: an engine is still missing.
        queries extract: no term could be written.
        logs: no search was found.
   2    A mistake in the input, something missing, or nothing to compare.
   3    run, load, drnbench: no promise is broken, but for one it cannot be told
        whether it is kept, or at any rate that a capacity search drove.
+       compare: no loss is resolved, but of something it cannot be told.
   130  Interrupted.
 """
 

@@ -25,10 +25,10 @@ def run(
     What is on record is not measured again. To measure it again, name another --record. If the
     reader of its output goes away, as `head` does, the run still goes on to its end and reports.
 
-    Exits with 1 if a trial failed, if a study of trials has no valid one, if a server of a sweep or
-    capacity search stopped answering or answered nothing well, or if a promise of a sweep is
-    broken, or that of a search at every rate; otherwise with 3 if it cannot be told whether a
-    promise is kept.
+    Exits with 1 if a trial failed, if a study of trials has no valid one, if a server stopped
+    answering within a trial or answered nothing well in one, or if a promise of a sweep is broken,
+    or that of a search at every rate; otherwise with 3 if it cannot be told whether a promise is
+    kept.
 
     Parameters
     ----------

@@ -74,14 +74,20 @@ def carry_out(
 
 
 def exit_code(kept: Record, judgement: Judgement) -> int:
-    """1: a trial failed, a server is gone or answered nothing well, a promise is broken (that of a
-    search at every rate), or a study has no valid trial; else 3: of a promise, it cannot be told;
-    else 0.
+    """1: a trial failed, a server is gone or answered nothing well in one, a promise is broken
+    (that of a search at every rate), or a study has no valid trial; else 3: of a promise, it cannot
+    be told; else 0.
     """
     # A sweep or a search without a valid trial is void, which its answer says.
     judged = [t.status for r in judgement.treatments for t in r.trials]
     void = judgement.measure == "trials" and "valid" not in judged
     kinds = [{f.kind for f in step.findings} for step in judgement.steps]
+    if judgement.measure == "trials":  # which have no steps
+        each = (t.findings for r in judgement.treatments for t in r.trials)
+        kinds += [
+            {f.kind for f in own if f.severity == "invalid" or f.kind == "client starved"}
+            for own in each
+        ]
     # A load generator that got no processor says nothing of the server.
     spoilt = any(found & _SERVER_GONE for found in kinds if "client starved" not in found)
     unanswered = any("no answers" in found for found in kinds)

@@ -101,16 +101,22 @@ def said(ratio: float) -> str:
     return f"the index was built once, and below {share} a difference may be that of two builds"
 
 
-def of_starts(floors: Sequence[float]) -> str:
-    """That two starts differ, which no interval covers; empty where all ``floors`` are 1."""
+DRIVE_AGAIN = "drive each several times (--repeat 5), which starts it anew"
+
+
+def of_starts(floors: Sequence[float], again: str = DRIVE_AGAIN) -> str:
+    """That two starts differ, which no interval covers; empty where all ``floors`` are 1.
+
+    ``again``: what to do about it, a clause.
+    """
     least = min((size for size in floors if size > 1), default=1.0)
     if least == 1:
         return ""
     return (
         f"Each system was started once, so no difference below {100 * (least - 1):.0f} % is "
         "resolved: another start of a system may be faster or slower at all loads. By how much is "
-        f"not known, and {100 * STARTS_SD:g} % (standard deviation) is assumed. To know it, drive "
-        "each several times (--repeat 5), which starts it anew."
+        f"not known, and {100 * STARTS_SD:g} % (standard deviation) is assumed. To know it, "
+        f"{again}."
     )
 
 

@@ -48,6 +48,8 @@ RUNS_UNKNOWN = (
 
 MEND = "Find out why these requests fail, fix that, and run it again."
 BUILD = 'Build the index in each block ([ingest] index = "per-block"), or for each of several runs.'
+AGAIN = "give further runs of both, each on a start of its own (--same and --same-b)"
+START = f"To know how much starts differ, {AGAIN}."
 
 
 def sentences(
@@ -121,7 +123,8 @@ def sentences(
     told += said([counted, _only_leads(own, found.unit)], Rank.DOUBT)
     told += said([_of_queries(own, require, found.unit)], Rank.MORE)
     built = builds.sentence([line.build_floor for line in own])
-    told += said([_of_doubts(own), _of_failed(own), built], Rank.DOUBT)
+    started = builds.of_starts([line.start_floor for line in own], AGAIN)
+    told += said([_of_doubts(own), _of_failed(own), built, started], Rank.DOUBT)
     runs = _of_runs(own)
     told += said([runs], Rank.DOUBT if runs == RUNS_UNKNOWN else Rank.ASIDE)
     told += said([answered.sentence(found.agreed), unread.sentence(found.unread)], Rank.DOUBT)
@@ -263,11 +266,11 @@ def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:
 
 
 def hidden_loss(lines: Sequence[RecordLine]) -> tuple[float, bool]:
-    """The greatest loss that intervals and builds do not exclude, as a share; and whether the
-    second failed more requests than the first, which may hide any.
+    """The greatest loss that intervals, builds and starts do not exclude, as a share; and whether
+    the second failed more requests than the first, which may hide any.
     """
     own = [line for line in lines if line.ratio]
-    lows = [line.ratio.interval.low / line.build_floor
+    lows = [line.ratio.interval.low / max(line.build_floor, line.start_floor)
             for line in own if line.ratio and line.ratio.interval]  # fmt: skip
     return 1 - min(lows, default=1.0), any(line.failed[1] > line.failed[0] for line in own)
 
@@ -327,6 +330,7 @@ def remedy(line: RecordLine) -> str:
         (line.state_floor, REMEDIES.get(line.state, "")),
         (line.failed_floor, MEND),
         (line.build_floor, BUILD),
+        (line.start_floor, START),
     )
     size = abs(math.log(line.ratio.value))
     return " ".join(said for most, said in floors if most > 1 and said and size <= math.log(most))

@@ -1,15 +1,18 @@
-"""What else could make the ratio of two records: states, failed requests, builds, few queries."""
+"""What else could make the ratio of two records: states, failed requests, builds, starts, few
+queries.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, product, starmap
 
 from searchbench.analysis.compare import builds, failed, kept, otherwise, standing, state, whole
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine
+from searchbench.analysis.trial import driven
 from searchbench.analysis.words import of_job
 
 
@@ -28,16 +31,57 @@ def built_once(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Loads of sweeps whose difference may be that of two starts, and of how many ``subjects``."""
+
+    keys: Collection[Key] = ()
+    subjects: int = 0
+
+
+def started_once(
+    lines: Iterable[RecordLine], before: Sequence[Run], after: Sequence[Run]
+) -> Started:
+    """The loads of sweeps of which nothing shows how much starts differ: neither several runs, each
+    with starts of its own, nor two blocks of both, each of which started the system anew. (A system
+    that ran already may be another start of it in each record, however often it was driven.)
+    """
+    found: set[Key] = set()
+    subjects: set[str] = set()
+    for line in lines:
+        key = before[0].key_of(line) if line.ratio and line.run_sd is None else None
+        if key is None or key in found or line.metric.startswith("capacity"):
+            continue
+        sides = [
+            [(run, name) for run in runs if (name := run.key_of(line)) in run.by_key and name]
+            for runs in (before, after)
+        ]
+        starts = [[_starts(run, name) for run, name in side] for side in sides]
+        if all(len(x & y) > 1 for x, y in product(*starts)):
+            continue
+        found |= {name for _, name in sides[0]}
+        run, name = sides[0][0]
+        subjects.add(driven.subjects(run.record)[run.by_key[name].treatment])
+    return Started(found, len(subjects))
+
+
+def _starts(run: Run, key: Key) -> set[int]:
+    """The blocks that started the system anew, and have a valid trial."""
+    valid = run.valid(key)
+    return {block for block, t in valid.items() if run.trials[t.trial].attached is None}
+
+
 def of(
     line: RecordLine,
     before: Sequence[Run],
     after: Sequence[Run],
     once: Collection[Key],
+    started: Started,
     trials: bool,
 ) -> tuple[RecordLine, Sequence[str]]:
-    """The line with what else could make its ratio (states, failed requests, builds), and why it
-    is not resolved if any of these could. ``once``: treatments with builds that have no replicate;
-    ``trials``: else the records are sweeps.
+    """The line with what else could make its ratio (states, failed requests, builds, starts), and
+    why it is not resolved if any of these could. ``once``: treatments with builds that have no
+    replicate; ``started``: the same of starts; ``trials``: else the records are sweeps.
     """
     if line.ratio is None:
         return line, ()
@@ -65,12 +109,16 @@ def of(
     line = replace(line, state=states.kind, state_floor=states.ratio)
     limits = [(states.ratio, states.said)]
     line = _of_requests(line, sides, once, trials)
+    if sides[0][0][2] in started.keys:
+        by_start = builds.floor(started.subjects, ratio, builds.STARTS_SD)
+        line = replace(line, start_floor=by_start)
     at = int(log > 0)
     winner = ("the first", "the second")[at]
     others = any(failed.otherwise(run.by_key[key]) for _, run, key in sides[at])
     limits += [
         (line.failed_floor, failed.why(winner, failed=bool(line.failed[at]), otherwise=others)),
         (line.build_floor, builds.said(line.build_floor)),
+        (line.start_floor, builds.said_of_starts(line.start_floor)),
     ]
     if gain:
         limits.append((math.inf, line.answers_doubt))

@@ -48,7 +48,8 @@ class Found:
         a, b = one.seen(0), one.seen(1)
         if not one.capacity:
             of_load = lost.Case(one.label, a, b, lines, b.runs > 0, self._apart(one))
-            return replace(of_load, lacks=lost.NOT_WELL)
+            # Loads of one kind are in ascending order.
+            return replace(of_load, lacks=lost.NOT_WELL, subject=f"{one.subject} {one.key[0]}")
         unknown = limits_met.unknown(one, lines)
         return lost.Case(
             one.label, a, b, lines, b.runs > 0, self._apart(one), compared=False, unknown=unknown,

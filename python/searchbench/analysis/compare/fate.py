@@ -83,6 +83,7 @@ class Of:
                 found.spoilt.append(fate.why)
             else:
                 found.failed.append(fate.why)
+                found.untried += not fate.trials
         return found
 
 

@@ -1,7 +1,8 @@
 """What worked in the first record and not in the second, over all runs of both.
 
-What failed by the system itself is a loss; what the load generator or the machine spoilt tells
-nothing of the system. The order of the runs plays no part.
+What failed by the system itself is a loss if it is more than chance (``chance``), and what was not
+driven at all is one; what the load generator or the machine spoilt tells nothing of the system. The
+order of the runs plays no part.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from searchbench.analysis.compare import chance as by_chance
 from searchbench.analysis.compare import otherwise, uncounted
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine, TrialResult
@@ -31,7 +33,8 @@ class Seen:
     """Of one treatment in the runs of one side: how many have a valid trial, the reasons of those
     in which the system ``failed`` or which do not have it, and of those that were ``spoilt``.
     ``trials``: how many there are in all runs, but for those that were spoilt; ``broken``: the
-    reasons of those of them in which the system failed.
+    reasons of those of them in which the system failed. ``untried``: of those that ``failed``, how
+    many have no trial that counts, as they were planned and not driven, or are searches.
     """
 
     valid: int = 0
@@ -40,6 +43,7 @@ class Seen:
     absent: int = 0
     trials: int = 0
     broken: list[str] = field(default_factory=list)
+    untried: int = 0
 
     @property
     def runs(self) -> int:
@@ -50,6 +54,11 @@ class Seen:
     def lacking(self) -> int:
         """How many runs show that the system does not do it."""
         return len(self.failed) + self.absent
+
+    @property
+    def missing(self) -> int:
+        """How many of these show it without a trial, so that it is no chance."""
+        return self.absent + self.untried
 
     def why(self) -> str:
         """The most frequent reason, a clause."""
@@ -64,7 +73,8 @@ class Case:
     ``there``: whether any run of the second has it. ``apart``: whether doubts about answers mean
     that nothing is answered alike. ``compared``: whether a line without a ratio leaves it unknown;
     ``unknown``: why else it is. ``lacks``: what is said of runs that lack it; ``notes``: sentences
-    on other runs.
+    on other runs. ``subject``: of a load, whose; its loads stand one after another, in ascending
+    order.
     """
 
     label: str
@@ -77,6 +87,13 @@ class Case:
     unknown: str = ""
     lacks: tuple[str, str] = NO_TRIAL
     notes: Sequence[str] = ()
+    subject: str = ""
+
+    @property
+    def drives(self) -> by_chance.Drives:
+        """How many trials of either side failed."""
+        a, b = ((len(side.broken), side.trials) for side in (self.a, self.b))
+        return by_chance.Drives(a, b, self.subject)
 
 
 @dataclass(frozen=True)
@@ -124,9 +141,11 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
     lost: dict[str, str] = {}
     not_known: dict[str, str] = {}
     partly: list[str] = []
-    for case, chance in zip(cases, _by_chance(cases), strict=True):
+    altogether = by_chance.of_each([case.drives for case in cases])
+    for case, chance, gone in zip(cases, _by_chance(cases), altogether, strict=True):
         a, b, label, own = case.a, case.b, case.label, case.lines
-        if a.valid > a.lacking and b.lacking and b.lacking >= b.valid:
+        most = a.valid > a.lacking and 0 < b.lacking >= b.valid
+        if most and (gone < ALPHA or 0 < b.missing >= b.valid):
             lost.setdefault(label, _of_runs(b))
             continue
         if why := _most_trials(a, b, chance):
@@ -153,6 +172,8 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
             not_known.setdefault(label, f"it seems {worse}, which is not resolved: {seems.reason}")
         if why := _more_often(a, b, chance):
             not_known[label] = f"{not_known[label]}; {why}" if label in not_known else why
+        if most:
+            not_known.setdefault(label, _of_no_run(a, b))
     for label in lost:
         not_known.pop(label, None)
     return Lost(lost, not_known, list(dict.fromkeys(partly)))
@@ -221,6 +242,7 @@ def seen(runs: Sequence[Run], key: Key) -> Seen:
             found.spoilt.append(_why(bad))
         else:
             found.failed.append("none was measured")
+            found.untried += 1
     return found
 
 
@@ -295,7 +317,9 @@ def _of_runs(b: Seen) -> str:
 
 
 def _of_no_run(a: Seen, b: Seen) -> str:
-    """That no run of the second has what some of the first have, who are too few for a loss."""
+    """That half of the second's runs or more lack what most or some of the first's have, and that
+    this may be chance.
+    """
     return (
         f"{b.why()}, in {b.lacking} of {b.runs} runs of the second, and in {a.lacking} of {a.runs} "
         "of the first; run both more often to know whether that is chance"

@@ -253,6 +253,14 @@ def gain(
     return made(ratio=ratio) if ratio.value > 1 else (1.0, "")
 
 
+def could_make(ratio: Estimate, floor: float) -> bool:
+    """Whether what could make a ratio of ``floor`` could make this one: if it leaves out 1, as
+    little of it as its interval allows; else as large as it looks.
+    """
+    size = max(ratio.value, 1 / ratio.value)
+    return size > 1 < floor and (least(ratio) if within.resolved(ratio) else size) <= floor
+
+
 def _times(measured: Measured, kind: str) -> Floats:
     times = measured.service_ns if kind == "service" else measured.response_ns
     return times / 1e9

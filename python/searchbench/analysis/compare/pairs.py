@@ -375,7 +375,7 @@ def within_floors(c: Comparison, of_state: str, of_failed: str) -> list[str]:
             f"a time needs {100 * standing.MOST:g} % of them on both sides; longer windows would "
             "bring that"
         )
-    if 1 < size <= c.answers_floor:
+    if c.ratio is not None and otherwise.could_make(c.ratio, c.answers_floor):
         against.append(otherwise.said(c.queries_left_out, c.queries_left_out + c.queries_used))
     if 1 < size <= c.start_floor:  # a start comes with a build, where there is one
         against.append(builds.said_of_starts(c.start_floor))

@@ -179,8 +179,10 @@ def _decided(
     """The lines, corrected for each other and for others whose p-values are ``beside``."""
     adjusted = holm([*(p for _, p in drafts), *beside])
     trials = _trials(before, after)
-    once = doubts.built_once((line for line, _ in drafts), before, after) if trials else ()
-    doubted = [doubts.of(line, before, after, once, trials) for line, _ in drafts]
+    lines = [line for line, _ in drafts]
+    once = doubts.built_once(lines, before, after) if trials else ()
+    started = doubts.Started() if trials else doubts.started_once(lines, before, after)
+    doubted = [doubts.of(line, before, after, once, started, trials) for line in lines]
     return tuple(
         _decide(line, p, against) for (line, against), p in zip(doubted, adjusted, strict=False)
     )

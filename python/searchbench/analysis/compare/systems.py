@@ -6,19 +6,22 @@ The subjects of a sweep likewise, at equal loads.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from searchbench.analysis.compare import pairs, standing
 from searchbench.analysis.judgement import Comparison, Estimate, Interval, TreatmentResult
-from searchbench.analysis.words import ABSURD, digits, plural, times, words
+from searchbench.analysis.trial.by_system import dying
+from searchbench.analysis.words import ABSURD, digits, listed, plural, times, words
 
 FEW = 3  # systems of which each pair has a sentence; of more, the leader against each other
 SETTINGS = "otherwise equal settings"
 
 # By the two systems, a and b, their comparisons at otherwise equal settings, b against a.
 Found = Mapping[tuple[str, str], Sequence[Comparison]]
+NONE: Mapping[str, str] = {}
+ONLY_LEADS = "{} only leads: it"
 
 
 def by_system(
@@ -34,18 +37,26 @@ def by_system(
         if (b.system, a.system) in found:
             a, b, c = b, a, pairs.of(c.a, c)
         found.setdefault((a.system, b.system), []).append(c)
-    systems = list(dict.fromkeys(t.system for t in treatments))
+    systems, dies = list(dict.fromkeys(t.system for t in treatments)), dying(treatments)
     if len(systems) > FEW:
-        return many(systems, found, metric)
-    sentences = (
-        f"{said}{_only_leads(*both, several)}"
+        return many(systems, found, metric, dies=dies)
+    told = [
+        f"{said}{_only_leads(*both, several, dies)}"
         for both, several in found.items()
         if (said := pair(*both, several, metric))
-    )
-    return [*sentences]
+    ]
+    named = {name for name in dies if any(ONLY_LEADS.format(name) in one for one in told)}
+    return told + of_dying(dies, but=named) if told else []
 
 
-def _only_leads(a: str, b: str, several: Sequence[Comparison]) -> str:
+def of_dying(dies: Mapping[str, str], but: Collection[str] = ()) -> list[str]:
+    """A sentence for each that failed so often that its figures are of what survived, ``but`` of
+    these.
+    """
+    return [f"{name} {why}." for name, why in dies.items() if why and name not in but]
+
+
+def _only_leads(a: str, b: str, several: Sequence[Comparison], dies: Mapping[str, str]) -> str:
     """That the winner of two systems only leads, a sentence after a space; empty: no doubt."""
     resolved = [c for c in several if c.ratio and c.verdict in ("faster", "slower")]
     won = {c.verdict for c in resolved}
@@ -54,7 +65,8 @@ def _only_leads(a: str, b: str, several: Sequence[Comparison]) -> str:
     winner, other = (b, a) if won == {"faster"} else (a, b)
     seen = [c if winner == b else pairs.of(c.a, c) for c in resolved]
     doubt = standing.doubts([(other, c) for c in seen])
-    return f" {winner} only leads: it was {doubt}." if doubt else ""
+    against = [one for one in (f"was {doubt}" if doubt else "", dies.get(winner, "")) if one]
+    return f" {ONLY_LEADS.format(winner)} {listed(against)}." if against else ""
 
 
 def speeds(found: Found) -> dict[str, float]:
@@ -157,9 +169,13 @@ def _in_doubt(met: Mapping[str, Sequence[Comparison]]) -> str:
 
 
 def many(
-    systems: Sequence[str], found: Found, metric: str, at: str = SETTINGS, who: str = "systems"
-) -> list[str]:
-    """The system that leads over all settings, by how much, and whether it is the best."""
+    systems: Sequence[str], found: Found, metric: str, at: str = SETTINGS, who: str = "systems",
+    dies: Mapping[str, str] = NONE,
+) -> list[str]:  # fmt: skip
+    """The system that leads over all settings, by how much, and whether it is the best.
+
+    ``dies``: by system, that it failed so often that it is not, a clause.
+    """
     speed = speeds(found)
     together = max(_connected(found), key=len, default=set())
     if not together:
@@ -172,28 +188,33 @@ def many(
     shown = ", ".join(f"{times(mean)} as good as {name}" for name, mean in nearest_first)
     reached = f" In the geometric mean of the ratios it is {shown}." if shown else ""
     won, lost = (sum(c.verdict == verdict for c in asked) for verdict in ("faster", "slower"))
+    died = of_dying(dies)
     if not won:
         return [
             f"Not resolved: which of {len(systems)} {who} is the best by {words(metric)}. "
             f"Nearest to it is {leader}, but none of its {len(asked)} comparisons at {at} shows it "
-            f"better.{reached}"
+            f"better.{reached}",
+            *died,
         ]
     few = standing.few([c for c in asked if c.ratio])
     in_doubt = _in_doubt(met)
-    if not in_doubt:
+    if not in_doubt and leader not in dies:
         return [
             f"Of {len(systems)} {who} {leader} is the best by {words(metric)} at all {at} "
-            f"(better in each of {len(asked)} comparisons{few}).{reached}"
+            f"(better in each of {len(asked)} comparisons{few}).{reached}",
+            *died,
         ]
     open_ones = len(asked) - won - lost
     outcomes = (lost, "worse"), (open_ones, "not resolved or not comparable")
     rest = "".join(f", {what} in {n}" for n, what in outcomes if n)
     alone = [name for name in systems if name not in together]
+    in_doubt = f"; in one or more of them it is {in_doubt}" if in_doubt else ""
     return [
         f"Of {len(together)} {who} {'that can be compared ' if alone else ''}{leader} leads by "
         f"{words(metric)}: it is better in {won} of {len(asked)} "
-        f"{plural(len(asked), 'comparison', 'comparisons')} at {at}{few}{rest}; in one or more of "
-        f"them it is {in_doubt}.{reached}"
+        f"{plural(len(asked), 'comparison', 'comparisons')} at {at}{few}{rest}{in_doubt}"
+        f"{', but it ' + dies[leader] if dies.get(leader) else ''}.{reached}",
+        *of_dying(dies, but=[leader]),
     ]
 
 

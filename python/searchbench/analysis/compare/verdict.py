@@ -186,8 +186,7 @@ def _dies(t: TreatmentResult) -> str:
     """That the system failed in half of its trials or more, a clause; else empty: who survives in
     the others only is not the best.
     """
-    n, of = by_system.failed(t.trials)
-    return f"failed by itself in {n} of its {of} trials" if n and 2 * n >= of else ""
+    return by_system.often(*by_system.failed(t.trials))
 
 
 def _table(

@@ -19,6 +19,7 @@ from searchbench.analysis.sweep import by_class, drift, promises
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep import words as say
 from searchbench.analysis.sweep.compared import Evidence, decisive, prepared
+from searchbench.analysis.trial import by_system
 from searchbench.analysis.trial.classes import Classes
 from searchbench.analysis.trial.replies import REDIRECTS, SIZES
 from searchbench.analysis.trial.silence import KIND as STALLS
@@ -63,7 +64,8 @@ def sustained(
         for name in driven
     }
     labels = {t.treatment: t.label for t in judged.treatments}
-    kept, several = promises.sentences(steps), say.of_subjects(driven, decide, agreeing)
+    dies = dying(steps)
+    kept, several = promises.sentences(steps), say.of_subjects(driven, decide, agreeing, dies)
     order = {s.trial: i for i, s in enumerate(steps)}
     anew = {name: {p.treatment for p in own} <= evidence.started for name, own in found.items()}
     drifts = {name: drift.of(own, order, anew=anew[name]) for name, own in found.items()}
@@ -113,26 +115,33 @@ def sustained(
     header, lines = table(steps)
     resolved = any(c.verdict in ("faster", "slower") for c in compared)
     best = systems.best(list(names), say.of_pairs(driven, decide))
-    best = None if best is not None and _dies(steps, best) else best
+    best = None if best in dies else best
     verdict = replace(worded(parts, void), resolved=resolved, best=best, lines=lines, header=header)
     judged = replace(judged, verdict=verdict, comparisons=compared, void=void)
     return replace(judged, class_comparisons=of_classes)
 
 
-def _dies(steps: Sequence[Step], name: str) -> bool:
-    """Whether a subject failed in half of its drives of a load or more, where another did not: its
-    figures are of those that survived.
+def dying(steps: Sequence[Step]) -> dict[str, str]:
+    """By subject, that it failed in half of its drives of a load or more, where another did not, a
+    clause: its figures are of those that survived. Empty: none did, so there is no figure.
     """
-    by_load: dict[tuple[str, float], dict[str, list[bool]]] = {}
+    by_load: dict[tuple[str, float], dict[str, list[Step]]] = {}
     for s in steps:
         if at.valid(s) or at.failed(s) or at.by_server(s):
             own = by_load.setdefault((s.kind, at.level_of(s)), {})
-            own.setdefault(s.subject, []).append(not at.valid(s))
-    dying = [{n for n, bad in own.items() if 2 * sum(bad) >= len(bad)} for own in by_load.values()]
-    return any(
-        name in those and set(own) - those
-        for those, own in zip(dying, by_load.values(), strict=True)
-    )
+            own.setdefault(s.subject, []).append(s)
+    found: dict[str, str] = {}
+    for _, of_load in sorted(by_load.items(), key=lambda one: one[0]):
+        bad = {name: sum(not at.valid(s) for s in own) for name, own in of_load.items()}
+        told = {
+            name: by_system.often(bad[name], len(own), f"drives of {own[0].label}")
+            for name, own in of_load.items()
+        }
+        for name, why in told.items():
+            if why and not all(told.values()):
+                survived = bad[name] < len(of_load[name])
+                found[name] = found.get(name) or (why if survived else "")
+    return found
 
 
 def worded(parts: Sequence[Sequence[Said]], void: str, after: int = 0) -> Verdict:

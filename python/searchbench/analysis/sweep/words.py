@@ -304,8 +304,11 @@ def of_subjects(
     found: Found,
     compared: Sequence[Comparison],
     agreeing: Mapping[tuple[str, str], tuple[int, int]],
+    dies: Mapping[str, str] = systems.NONE,
 ) -> list[str]:
-    """Which of several subjects sustains more, at equal load, pair by pair."""
+    """Which of several subjects sustains more, at equal load, pair by pair. ``dies``: by subject,
+    that it failed in many of its drives, a clause.
+    """
     names = [name for name, own in found.items() if own]
     if len(names) < 2:
         return []
@@ -315,7 +318,8 @@ def of_subjects(
         for metric in METRICS:
             own = {pair: _of(several, metric) for pair, several in by_pair.items()}
             own = {pair: several for pair, several in own.items() if several}
-            said += systems.many(names, own, metric, EQUAL_LOADS, "configurations")
+            many = systems.many(names, own, metric, EQUAL_LOADS, "configurations", dies)
+            said += [one for one in many if one not in said]
         differing = sum(agree < of for agree, of in (agreeing.get(p, (0, 0)) for p in by_pair))
         if differing:
             said.append(f"In {differing} of {len(by_pair)} pairs the two return different totals.")
@@ -343,7 +347,7 @@ def of_subjects(
         agree, of = agreeing.get((a, b), (0, 0))
         if 0 < agree < of or (of and not agree and not several):
             said.append(disagreement(a, b, agree, of))
-    return said
+    return said + systems.of_dying(dies)
 
 
 def together(names: Sequence[str], compared: Sequence[Comparison]) -> bool:

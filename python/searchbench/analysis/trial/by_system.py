@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from searchbench.analysis.judgement import TrialResult
+from collections import Counter
+from collections.abc import Sequence
+
+from searchbench.analysis.judgement import TreatmentResult, TrialResult
 from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
 from searchbench.analysis.trial.served import UNSERVED
 
@@ -16,6 +19,27 @@ def by_system(trial: TrialResult) -> bool:
     """Whether it is the system's doing that a trial is not valid."""
     kinds = {f.kind for f in trial.findings if f.severity == "invalid"}
     return trial.status == "failed" or bool(kinds & BY_SYSTEM)
+
+
+def often(n: int, of: int, what: str = "trials") -> str:
+    """That the system failed in half of these trials or more, a clause; else empty: the figures are
+    of those that survived.
+    """
+    return f"failed by itself in {n} of its {of} {what}" if n and 2 * n >= of else ""
+
+
+def dying(treatments: Sequence[TreatmentResult]) -> dict[str, str]:
+    """By system, that it failed in half of its trials or more where others of these are valid, a
+    clause; of several treatments the one in which it did most often.
+    """
+    found: dict[str, tuple[float, str]] = {}
+    several = Counter(t.system for t in treatments)
+    for t in treatments:
+        n, of = failed(t.trials)
+        where = f" of {t.label}" if several[t.system] > 1 else ""
+        if n < of and (why := often(n, of, f"trials{where}")):
+            found[t.system] = max(found.get(t.system, (0.0, "")), (n / of, why))
+    return {system: why for system, (_, why) in found.items()}
 
 
 def failed(trials: tuple[TrialResult, ...]) -> tuple[int, int]:
