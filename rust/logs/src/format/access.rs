@@ -417,7 +417,10 @@ mod tests {
         // $request_time; %D; what is no number.
         assert_eq!(ns(" 0.250 0.249", 0), (Some(250_000_000), false, false));
         assert_eq!(ns(" 1719", 0), (Some(1_719_000), true, false));
-        assert_eq!(ns(" 1719 www.example.org", 0), (Some(1_719_000), true, false));
+        assert_eq!(
+            ns(" 1719 www.example.org", 0),
+            (Some(1_719_000), true, false)
+        );
         assert_eq!(ns(" - 12", 0).0, None);
         // Kubernetes' ingress: $request_length $request_time [$proxy_upstream_name] ..
         let ingress = " 512 0.250 [default-search-80] [] 10.1.2.3:8080 1234 0.249 200 abc";
