@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
+
+from replaying import about, written
 from searchbench.analysis.logs.judge import judge_log
 from searchbench.analysis.logs.model import LogJudgement
 from searchbench.logs.counts import Options, count
@@ -45,3 +49,76 @@ def test_a_link_beside_its_file_is_not_read_again(tmp_path: Path) -> None:
     assert [s.path for s in find([tmp_path / "searchd_current"])]
     (tmp_path / "copy").write_text(lines)
     assert len(find([tmp_path])) == 2
+
+
+SQL = "2026-11-22 10:00:0{i}.000 UTC [12] LOG:  duration: 1.200 ms  statement: SELECT id FROM pages "
+QL = "/* Sun Nov 22 11:03:18.16{i} 2026 conn 2 real 0.001 wall 0.001 found 3 */ SELECT * FROM part1 "
+WEB = '10.0.0.1 - - [22/Nov/2026:11:03:0{i} +0000] "GET {path} HTTP/1.1" 200 10 "-" "x" 0.003\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "stays"),
+    [
+        ("a.log", SQL + "WHERE tsv @@ plainto_tsquery($$zanzibar$$)\n", "$$"),
+        ("a.log", SQL + "WHERE tsv @@ plainto_tsquery($q$zanzibar$q$)\n", "$q$"),
+        ("a.log", SQL + "WHERE option = 'red' AND author = 'zanzibar'\n", "WHERE option = '"),
+        ("a.log", SQL + "WHERE handle LIKE '%@zanzibar'\n", "LIKE '%@"),
+        ("a.log", QL + "WHERE MATCH('@title pa') LIMIT 0,10 OPTION ranker=bm25, "
+         "comment='of zanzibar';\n", "@title"),
+        ("a.log", QL + "WHERE MATCH('zanzibar') OPTION ranker=expr('sum(lcs)+bm25');\n",
+         "ranker=expr('sum(lcs)+bm25')"),
+        ("a.log", WEB.replace("{path}", "/search?q=%40zanzibar"), "q=@"),
+        ("a.log", WEB.replace("{path}", "/search?q=joe%40zanzibar.org"), "@"),
+        ("a.log", WEB.replace("{path}", "/d/select?table=Docs&query=title:@zanzibar"), "title:@"),
+        ("a.log", WEB.replace("{path}", "/solr/a/select?q=*:*&fq=author:zanzibar+AND+year:2024"),
+         "author:"),
+        ("a.log", WEB.replace("{path}", "/solr/a/select?q=*:*&fq=author:(red+zanzibar)"),
+         "author:("),
+        ("a.jsonl", '{"time": "2026-11-22T11:03:0{i}Z", "q": "@zanzibar lamp", "took_ms": 3}\n', "@"),
+        ("a.jsonl", '{"time": "2026-11-22T11:03:0{i}Z", "q": "zanzibar:lamp", "took_ms": 3}\n', ":"),
+    ],
+)  # fmt: skip
+def test_no_word_is_left_that_only_looks_like_structure(
+    tmp_path: Path, name: str, line: str, stays: str
+) -> None:
+    log = tmp_path / name
+    log.write_text("".join(line.replace("{i}", str(i)) for i in range(5)))
+    found = written(log, tmp_path / "out.jsonl", "--anonymise")
+    told = json.dumps([found, about(tmp_path / "out.jsonl")])
+    assert len(found) == 5
+    assert "zanzibar" not in told
+    assert stays in told
+
+
+def test_reasons_to_leave_out_have_no_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = WEB.replace("{i}", "1")
+    texts = [line.replace("{path}", path) for path in ("/search?q=a", "search?q=zanzibar")]
+    texts.append(texts[0].replace("/search?q=a HTTP/1.1", "/search?q=zanzibar"))
+    (tmp_path / "a.log").write_text("".join(texts))
+    written(tmp_path / "a.log", tmp_path / "out.jsonl", "--anonymise")
+    assert sum(about(tmp_path / "out.jsonl")["left_out"].values()) == 1
+    assert "zanzibar" not in json.dumps(about(tmp_path / "out.jsonl"))
+    assert "zanzibar" not in capsys.readouterr().out
+
+
+def test_no_digits_of_numbers_are_left(tmp_path: Path) -> None:
+    slow = {
+        "type": "index_search_slowlog", "timestamp": "2026-11-22T02:59:00,971+01:00",
+        "level": "INFO", "component": "i.s.s.query", "cluster.name": "e", "node.name": "n",
+        "message": "[pages][0]", "took": "662.7micros", "took_millis": "0",
+        "total_hits": "4 hits", "stats": "[]", "search_type": "QUERY_THEN_FETCH",
+        "total_shards": "1", "id": None,
+        "source": json.dumps({"query": {"geo_distance": {"distance": "1km", "place": {
+            "lat": 48.85837, "lon": -2.294481e-05}}}}),
+    }  # fmt: skip
+    (tmp_path / "geo.json").write_text(json.dumps(slow) + "\n")
+    (found,) = written(tmp_path / "geo.json", tmp_path / "geo.jsonl", "--anonymise")
+    place = found["body"]["query"]["geo_distance"]["place"]
+    assert "85837" not in str(place["lat"])
+    assert "294481" not in str(place["lon"])
+    assert place["lon"] < 0
+    hexed = "2026-11-22T10:00:00.000000Z\t   12 Query\tSELECT id FROM t WHERE name = 0x7a616e7a69\n"
+    (tmp_path / "general.log").write_text(hexed)
+    (found,) = written(tmp_path / "general.log", tmp_path / "hex.jsonl", "--anonymise")
+    assert "7a616e7a69" not in found["sql"]
+    assert "name = 0x" in found["sql"]
