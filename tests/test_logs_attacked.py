@@ -6,13 +6,19 @@ import json
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from records import Study, by_query
 from replaying import about, written
+from searchbench.analysis.logs.against import Against, against
 from searchbench.analysis.logs.judge import judge_log
 from searchbench.analysis.logs.model import LogJudgement
 from searchbench.logs.counts import Options, count
+from searchbench.logs.entries import read_entries
+from searchbench.logs.searches import searches_of
 from searchbench.logs.sources import find
+from searchbench.record import open_record
 
 START = datetime(2026, 11, 20, 9)
 
@@ -122,3 +128,47 @@ def test_no_digits_of_numbers_are_left(tmp_path: Path) -> None:
     (found,) = written(tmp_path / "general.log", tmp_path / "hex.jsonl", "--anonymise")
     assert "7a616e7a69" not in found["sql"]
     assert "name = 0x" in found["sql"]
+
+
+def record_of(place: Path, median_s: float, sigma: float) -> Path:
+    study = Study(blocks=3, block_noise=0.0, control=None)
+    study.add("a", server=by_query(median_s, {}, sigma), rate_per_s=400.0, seconds=11.0)
+    return study.write(place)
+
+
+def held(record: Path, *logs: Path) -> Against:
+    (found,) = against(searches_of(read_entries(find(logs), Options())), open_record(record))
+    return found
+
+
+def answers(of: Against) -> set[str]:
+    return {line.answer for line in of.lines}
+
+
+def slow_log(place: Path, took: np.ndarray, threshold_s: float) -> Path:
+    """MariaDB's slow log of two hours, above a threshold."""
+    at = np.sort(np.random.default_rng(7).uniform(0, 7200, len(took))).astype(int)
+    place.write_text("".join(
+        "# User@Host: web[web] @  [127.0.0.1]\n# Thread_id: 19  Schema: wiki  QC_hit: No\n"
+        f"# Query_time: {took[i]:.6f}  Lock_time: 0.000000  Rows_sent: 3  Rows_examined: 0\n"
+        f"# Rows_affected: 0  Bytes_sent: 11\nSET timestamp={1_700_000_000 + at[i]};\n"
+        f"SELECT id FROM pages WHERE MATCH(body) AGAINST('word{i % 40}');\n"
+        for i in np.flatnonzero(took > threshold_s)
+    ))  # fmt: skip
+    return place
+
+
+def test_a_slow_log_does_not_say_how_long_all_searches_took(tmp_path: Path) -> None:
+    """Half take 4 ms, as in the record; the log has those above 50 ms."""
+    took = 0.004 * np.exp(1.9 * np.random.default_rng(2).standard_normal(60_000))
+    record = record_of(tmp_path / "record", 0.004, 1.9)
+    log = slow_log(tmp_path / "slow.log", took, 0.05)
+    assert "begin all at once at 50" in said(judged(log), "Slow searches only")
+    found = held(record, log)
+    assert answers(found) <= {"not resolved", "too few"}
+    assert "is not resolved" in found.sentence
+    assert "begin all at once at 0.05 s" in found.remarks[0]
+    # With a threshold of 0 it has all, and is as good as any other log.
+    every = slow_log(tmp_path / "all.log", took[:20_000], 0.0)
+    assert not said(judged(every), "Slow searches only")
+    assert "the same" in answers(held(record, every))

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Interval, Judgement
 from searchbench.analysis.logs.clock import Clock, clock_of
-from searchbench.analysis.logs.spread import Spread
+from searchbench.analysis.logs.spread import SLOW_LOGS, Spread
 from searchbench.analysis.stats.intervals import ALPHA, holm
 from searchbench.analysis.trial.measured import Samples
 from searchbench.errors import RecordError
@@ -137,17 +137,41 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
     judged = judge(record) if judged is None else judged
     names, of_class = of.classes()
     log = _of_log(of, of_class)
+    cut_s = _cut_off(of)
     found = []
     for treatment in judged.treatments:
         trials = [trial.trial for trial in treatment.trials if trial.counts]
         if trials:
             lab, known = _of_record(record, trials, of, names)
-            found.append(_held(treatment.treatment, treatment.label, log, lab, names, known))
+            held = _held(treatment.treatment, treatment.label, log, lab, names, known)
+            found.append(held if cut_s is None else _of_slow_ones(held, cut_s))
     if not found:
         raise RecordError(
             f"{record.path} has no valid trial to hold against the log{_invalid(judged)}"
         )
     return tuple(found)
+
+
+def _cut_off(of: Searches) -> float | None:
+    """From where on the log has times, if it seems to have only slow searches."""
+    if not SLOW_LOGS & set(of.formats):
+        return None
+    return _spread(of.ns[of.ns != UNKNOWN], 1).begins_at_once_s()
+
+
+def _of_slow_ones(of: Against, cut_s: float) -> Against:
+    """Quantiles of slow searches are not those of all, whatever the record's are."""
+    known = [replace(line, answer="not resolved") if line.answer != "too few" else line
+             for line in of.lines]  # fmt: skip
+    told = (
+        f"The log's times begin all at once at {cut_s:.3g} s, so it seems to have only searches "
+        "above a threshold of its server. Its quantiles are not those of all searches, and say "
+        "nothing about the record's. Log all for a while (long_query_time = 0, "
+        "log_min_duration_statement = 0, or 0ms)."
+    )
+    return replace(
+        of, lines=tuple(known), sentence=_sentence(known), remarks=(told, *of.remarks)
+    )
 
 
 def _invalid(judged: Judgement) -> str:
@@ -173,9 +197,13 @@ def _of_log(of: Searches, of_class: NDArray[np.uint32]) -> _Side:
 
 
 def _clock(ns: NDArray[np.uint64], resolution_ns: int) -> Clock | None:
+    return clock_of(_spread(ns, resolution_ns))
+
+
+def _spread(ns: NDArray[np.uint64], resolution_ns: int) -> Spread:
     values, n = np.unique(ns, return_counts=True)
     low = values.astype(float)
-    return clock_of(Spread(low, np.ones(len(low)), n, int(values.max(initial=0)), resolution_ns))
+    return Spread(low, np.ones(len(low)), n, int(values.max(initial=0)), resolution_ns)
 
 
 def _of_record(

@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from searchbench.analysis.logs.bands import Band
 from searchbench.analysis.logs.model import LogJudgement, Remark, Row
+from searchbench.analysis.logs.spread import SLOW_LOGS
 
 
 def remarks(of: LogJudgement) -> Iterator[Remark]:
@@ -54,7 +55,17 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         )  # fmt: skip
         return
     q = {name: bound(value, of.resolution_s) for name, value in all_.quantiles_s.items()}
-    text = f"Half of the searches took {q['p50']}, 95 % {q['p95']}, 99 % {q['p99']}; the longest "
+    cut_s = _cut_off(of)
+    if cut_s is not None:
+        yield Remark(
+            "warning", "Slow searches only",
+            f"Times begin all at once at {seconds(cut_s)}, so the log seems to have only what took "
+            "longer than a threshold of its server. How long all searches took is not known: of "
+            "those that are left out nothing is in any figure here.",
+            "Log all for a while: long_query_time = 0, log_min_duration_statement = 0, or 0ms.",
+        )  # fmt: skip
+    whose = "the searches" if cut_s is None else "the searches in the log"
+    text = f"Half of {whose} took {q['p50']}, 95 % {q['p95']}, 99 % {q['p99']}; the longest "
     text += f"took {bound(all_.max_s, of.resolution_s)}."
     yield Remark("note", "Times", text)
     if of.clocks:
@@ -68,6 +79,12 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         )  # fmt: skip
     if of.bands.bands:
         yield Remark("note", "Bands", _bands(of))
+
+
+def _cut_off(of: LogJudgement) -> float | None:
+    """From where on a log has times, if it is one of slow searches."""
+    formats = {str(s["format"]) for s in of.sources if s["entries"]}
+    return of.spread.begins_at_once_s() if formats & SLOW_LOGS else None
 
 
 def _clocks(of: LogJudgement) -> str:

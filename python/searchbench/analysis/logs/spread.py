@@ -14,6 +14,12 @@ from numpy.typing import NDArray
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99, 0.999)
 
+# Logs that may have only what took longer than a threshold of their server.
+SLOW_LOGS = frozenset((
+    "mysql-slow", "slowlog", "slowlog-json", "postgresql", "postgresql-csv", "postgresql-json",
+))  # fmt: skip
+_EDGE, _EDGE_SHARE, _FEW = 1.1, 0.02, 50
+
 Numbers = NDArray[np.float64]
 
 
@@ -59,6 +65,18 @@ class Spread:
         """
         unsure = self.resolution_ns if self.resolution_ns > 1 else 0
         return float(self.n[self.low + unsure <= seconds * 1e9].sum() / max(1, self.count))
+
+    def begins_at_once_s(self) -> float | None:
+        """Where times begin all at once, as those of a slow log do at its threshold; None: they
+        thin out to their least, as times do of which none is left out.
+        """
+        if self.count < _FEW:
+            return None
+        least = self.quantile_s(0.001) or 0.0
+        if least * 1e9 <= self.resolution_ns:
+            return None
+        near = self.low <= least * 1e9 * _EDGE
+        return least if self.n[near].sum() >= _EDGE_SHARE * self.count else None
 
     def below_resolution(self) -> float:
         """The share of times that the log gives as nought."""
