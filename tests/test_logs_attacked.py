@@ -172,3 +172,27 @@ def test_a_slow_log_does_not_say_how_long_all_searches_took(tmp_path: Path) -> N
     every = slow_log(tmp_path / "all.log", took[:20_000], 0.0)
     assert not said(judged(every), "Slow searches only")
     assert "the same" in answers(held(record, every))
+
+
+def json_log(place: Path, n: int, seed: int, key: str, unit_s: float, median_s: float) -> Path:
+    rng = np.random.default_rng(seed)
+    at = np.sort(rng.uniform(0, 7200, n))
+    took = median_s * np.exp(0.25 * rng.standard_normal(n))
+    place.write_text("".join(
+        json.dumps({"time": 1.7e9 + at[i], "q": f"word{i % 40}", key: int(took[i] / unit_s)}) + "\n"
+        for i in range(n)
+    ))  # fmt: skip
+    return place
+
+
+def test_a_coarse_log_beside_a_fine_one_leaves_quantiles_unresolved(tmp_path: Path) -> None:
+    """One server writes whole milliseconds, the other microseconds; both are as the record is."""
+    record = record_of(tmp_path / "record", 0.0017, 0.25)
+    fine = json_log(tmp_path / "a.jsonl", 22_000, 1, "duration_us", 1e-6, 0.0017)
+    coarse = json_log(tmp_path / "b.jsonl", 18_000, 2, "took_ms", 1e-3, 0.0017)
+    assert not answers(held(record, fine, coarse)) & {"slower", "faster"}
+    assert answers(held(record, fine)) == {"the same"}
+    # What is apart by more than that is still found.
+    far = json_log(tmp_path / "c.jsonl", 18_000, 2, "took_ms", 1e-3, 0.017)
+    farther = json_log(tmp_path / "d.jsonl", 22_000, 1, "duration_us", 1e-6, 0.017)
+    assert answers(held(record, far, farther)) == {"faster"}

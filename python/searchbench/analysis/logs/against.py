@@ -46,6 +46,7 @@ OTHERS = "(in no class of the log)"
 _DRAWS = 1_000
 _BLOCKS = 60  # of the log's time
 _LEAST = 10  # searches beyond a quantile on either side, at least
+_COARSE = 0.002  # of the searches; fewer coarse times do not shift a quantile
 _BIN = math.log(1.005)  # times in one bin differ by half a percent
 _SEED = 0x74727574
 
@@ -85,7 +86,8 @@ class Against:
 @dataclass(eq=False)
 class _Side:
     """Times in seconds, the block of each, and its class; ``step_s``: the finest difference;
-    ``below_s``: how far below what is written a time may have been."""
+    ``below_s``: how far below what is written a time may have been. ``steps``: the finest
+    difference by search; None: as ``step_s``."""
 
     seconds: Floats
     block: NDArray[np.int64]
@@ -93,6 +95,7 @@ class _Side:
     step_s: float = 0.0
     seed: int = 0
     below_s: float = 0.0
+    steps: Floats | None = None
     drawn: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
@@ -100,6 +103,19 @@ class _Side:
         # Two sides of as many blocks must not draw the same ones.
         rng = np.random.default_rng([_SEED, self.seed])
         self.drawn = rng.multinomial(blocks, np.full(blocks, 1 / blocks), _DRAWS).astype(float)
+
+    def unsure(self, mine: NDArray[np.bool_], value: float) -> tuple[float, float]:
+        """How far above and below ``value`` a quantile may lie, as finely as times are written.
+
+        Where logs differ in how finely they write, coarse times near a quantile shift it by as much
+        as they are coarse, whatever the others are.
+        """
+        if self.steps is None:
+            return self.step_s, self.below_s
+        near = mine & (np.abs(self.seconds - value) <= self.steps)
+        steps, n = np.unique(self.steps[near], return_counts=True)
+        coarse = float(steps[n >= _COARSE * mine.sum()].max(initial=0.0))
+        return max(self.step_s, coarse), max(self.below_s, coarse / 2)
 
     def quantiles(self, mine: NDArray[np.bool_]) -> dict[float, tuple[float, Floats]]:
         """By quantile its value, and its values in each of the draws; those with too few lack."""
@@ -193,7 +209,8 @@ def _of_log(of: Searches, of_class: NDArray[np.uint32]) -> _Side:
     # Two readings of a clock that steps may be a step nearer to each other than what lay between.
     below_s = step_s / 2 if clock is None else step_s
     numbers = of_class[timed].astype(np.int64)
-    return _Side(of.ns[timed] / 1e9, block, numbers, step_s, 1, below_s)
+    steps = of.resolution_ns[timed] / 1e9
+    return _Side(of.ns[timed] / 1e9, block, numbers, step_s, 1, below_s, steps)
 
 
 def _clock(ns: NDArray[np.uint64], resolution_ns: int) -> Clock | None:
@@ -328,8 +345,9 @@ def _lines(
         k = min(len(logs), len(labs))
         low_q, high_q = (1 - LEVEL) / 2, (1 + LEVEL) / 2
         with np.errstate(divide="ignore"):
-            lowest = labs[:k] / (logs[:k] + log.step_s)
-            highest = labs[:k] / np.maximum(0.0, logs[:k] - log.below_s)
+            above_s, below_s = log.unsure(mine, log_s)
+            lowest = labs[:k] / (logs[:k] + above_s)
+            highest = labs[:k] / np.maximum(0.0, logs[:k] - below_s)
         low, high = float(np.quantile(lowest, low_q)), _quantile(highest, high_q)
         ratio = lab_s / log_s if log_s > 0 else None
         interval = Interval(low, high, LEVEL, METHOD)
