@@ -196,3 +196,28 @@ def test_a_coarse_log_beside_a_fine_one_leaves_quantiles_unresolved(tmp_path: Pa
     far = json_log(tmp_path / "c.jsonl", 18_000, 2, "took_ms", 1e-3, 0.017)
     farther = json_log(tmp_path / "d.jsonl", 22_000, 1, "duration_us", 1e-6, 0.017)
     assert answers(held(record, far, farther)) == {"faster"}
+
+
+def web(place: Path, hours: list[int], bad: int) -> Path:
+    """nginx in Tokyo; in one hour searches take ten times as long."""
+    place.write_text("".join(
+        f'10.0.0.1 - - [20/Nov/2026:{hour}:{i // 5:02d}:{i % 5 * 9:02d} +0900] "GET /search?q=w{i} '
+        f'HTTP/1.1" 200 10 "-" "x" {0.5 if hour == bad else 0.05:.3f}\n'
+        for hour in hours for i in range(300)
+    ))  # fmt: skip
+    return place
+
+
+def test_it_is_said_by_which_clock_the_worst_hour_is(tmp_path: Path) -> None:
+    """At 22:00 in Tokyo, which is 13:00 UTC: the log does not write 13:00."""
+    found = said(judged(web(tmp_path / "a.log", [18, 19, 20, 21, 22, 23], 22)), "Worst hour")
+    assert "from 2026-11-20 13:00 on (UTC where the log names its zone, else as it" in found
+    lines = "".join(
+        plain(3600 * hour + 12 * i, 500 if hour == 3 else 50) for hour in range(6)
+        for i in range(300)
+    )  # fmt: skip
+    (tmp_path / "b.log").write_text(lines)
+    own = said(judged(tmp_path / "b.log"), "Worst hour")
+    assert "from 2026-11-20 12:00 on (as the log writes it)" in own
+    of = judge_log(count(find([tmp_path / "b.log"]), Options(zone="Asia/Tokyo")), zone="Asia/Tokyo")
+    assert "from 2026-11-20 03:00 on (UTC)" in said(of, "Worst hour")

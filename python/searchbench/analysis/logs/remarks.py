@@ -28,6 +28,19 @@ def remarks(of: LogJudgement) -> Iterator[Remark]:
     yield from _reading(of)
 
 
+# Their stamps never name a zone.
+_NO_ZONE = frozenset(("sphinx", "sphinxql", "groonga"))
+
+
+def clock_of(of: LogJudgement) -> str:
+    """By which clock the times are that are shown, in words."""
+    if of.zone:
+        return "UTC"
+    if {str(s["format"]) for s in of.sources if s["entries"]} <= _NO_ZONE:
+        return "as the log writes it"
+    return "UTC where the log names its zone, else as it writes it"
+
+
 def seconds(value: float | None, resolution_s: float | None = None) -> str:
     """A time for people; one that the log gives as nought is below its resolution."""
     if value is None:
@@ -132,7 +145,7 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         at = datetime.fromtimestamp(hour.at_s, UTC).strftime("%Y-%m-%d %H:%M")
         yield Remark(
             "note", "Worst hour",
-            f"In the hour from {at} on, {hour.n:,} searches took {seconds(hour.mean_s)} on average,"
+            f"In the hour from {at} on ({clock_of(of)}), {hour.n:,} searches took {seconds(hour.mean_s)} on average,"
             f" {hour.mean_s / hour.usual_s:.2g} times as long as in the median of {hour.hours:,} "
             f"hours ({seconds(hour.usual_s)}). Of all the time that searches took, it has "
             f"{100 * hour.share_of_time:.2g} %.",
