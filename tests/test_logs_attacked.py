@@ -221,3 +221,21 @@ def test_it_is_said_by_which_clock_the_worst_hour_is(tmp_path: Path) -> None:
     assert "from 2026-11-20 12:00 on (as the log writes it)" in own
     of = judge_log(count(find([tmp_path / "b.log"]), Options(zone="Asia/Tokyo")), zone="Asia/Tokyo")
     assert "from 2026-11-20 03:00 on (UTC)" in said(of, "Worst hour")
+
+
+@pytest.mark.parametrize(("start", "lasts", "known"), [(55, 70, False), (10, 20, False), (30, 300, True)])
+def test_the_rate_is_that_of_whole_minutes(
+    tmp_path: Path, start: int, lasts: int, known: bool
+) -> None:
+    """A hundred a second all the time, from the middle of a minute to the middle of another."""
+    lines = (plain(start + i / 100, text=f"w{i % 50}") for i in range(100 * lasts))
+    (tmp_path / "a.log").write_text("".join(lines))
+    found = judged(tmp_path / "a.log")
+    if lasts == 70:
+        # One whole minute lies between the two that were cut short.
+        assert found.rate_mean == pytest.approx(100, rel=0.01)
+        return
+    assert (found.rate_mean is not None) == known
+    assert bool(said(found, "Rate")) == known
+    if known:
+        assert (found.rate_mean, found.rate_peak) == pytest.approx((100, 100), rel=0.01)

@@ -60,7 +60,7 @@ def judge_log(
         times.resolution_ns / 1e9 if whole["timed"] else None,
         times.below_resolution(),
         {s: times.share_within(s) for s in _WITHIN} if whole["timed"] else {},
-        whole["n"] / (last - first) if first is not None and last is not None else None,
+        minutes.mean_rate,
         minutes.busiest,
         {kind: groups.by(kind, whole, _MOST) for kind in _BY},
         groups.sizes(dict(sizes or {}), whole),

@@ -65,9 +65,18 @@ class Minutes:
         return (int(self.at_s[0]), int(self.at_s[-1]) + 60) if len(self) else None
 
     @property
+    def mean_rate(self) -> float | None:
+        """Searches a second between the first minute and the last, which may have been cut short;
+        None: there is nothing between.
+        """
+        inner = int(self.n[1:-1].sum())
+        return inner / int(self.at_s[-1] - self.at_s[0] - 60) if inner else None
+
+    @property
     def busiest(self) -> float | None:
-        """Searches a second of the minute that has the most."""
-        return int(self.n.max()) / 60 if len(self) else None
+        """Searches a second of the minute that has the most; None: no minute is known to be whole.
+        """
+        return int(self.n.max()) / 60 if len(self) > 2 else None
 
     def step_s(self) -> int:
         """Seconds of a row of the time: a round stretch of which there are at most 400."""
