@@ -239,3 +239,36 @@ def test_the_rate_is_that_of_whole_minutes(
     assert bool(said(found, "Rate")) == known
     if known:
         assert (found.rate_mean, found.rate_peak) == pytest.approx((100, 100), rel=0.01)
+
+
+def test_repeats_are_of_the_searches_that_have_words(tmp_path: Path) -> None:
+    """Nine of ten searches are scans without words."""
+    lines = (plain(i, text=f"word {i // 10 % 20}" if i % 10 == 0 else "") for i in range(4000))
+    (tmp_path / "a.log").write_text("".join(lines))
+    found = said(judged(tmp_path / "a.log"), "Repetition")
+    assert found.startswith("Of the searches whose words the log has (10 % of all), 95 % repeat")
+    (tmp_path / "b.log").write_text("".join(plain(i, text=f"word {i % 20}") for i in range(400)))
+    assert said(judged(tmp_path / "b.log"), "Repetition").startswith("95 % of the searches repeat")
+
+
+def ql(second: int, text: str, failed: bool) -> str:
+    at = START + timedelta(seconds=second)
+    end = "; /* error=query timed out */" if failed else ";"
+    return (
+        f"/* {at:%a %b %d %H:%M:%S}.000 {at.year} conn 2 real 3.000 wall 3.000 found 0 */ SELECT * "
+        f"FROM part1 WHERE MATCH('{text}') LIMIT 0,10{end}\n"
+    )
+
+
+def test_no_cache_saves_what_failed(tmp_path: Path) -> None:
+    """Each of 200 searches is tried five times, and fails."""
+    failing = tmp_path / "a.log"
+    failing.write_text("".join(ql(i, f"w{i // 5}", True) for i in range(1000)))
+    found = judged(failing)
+    assert found.repeats is not None
+    assert found.repeats.repeated == pytest.approx(0.8)
+    assert [cache.lru for cache in found.repeats.caches] == [0.0]
+    assert "would have saved" not in said(found, "Repetition")
+    answered = tmp_path / "b.log"
+    answered.write_text("".join(ql(i, f"w{i // 5}", False) for i in range(1000)))
+    assert "would have saved" in said(judged(answered), "Repetition")

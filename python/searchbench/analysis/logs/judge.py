@@ -80,6 +80,7 @@ def judge_log(
             int(counts.numbers("dropped", "dropped").sum()),
             int(counts.numbers("dropped", "below").sum()),
             dropped.column("registers")[0].as_py(),
+            counts.numbers("queries", "errors"),
         ),
         _hits(counts),
         tuple(counts.sources),

@@ -28,6 +28,8 @@ def remarks(of: LogJudgement) -> Iterator[Remark]:
     yield from _reading(of)
 
 
+_ALL = 0.99  # of the searches, which are then called all
+
 # Their stamps never name a zone.
 _NO_ZONE = frozenset(("sphinx", "sphinxql", "groonga"))
 
@@ -211,12 +213,16 @@ def _again(of: LogJudgement) -> Iterator[Remark]:
     if of.repeats is None or of.repeats.repeated < 0.01:
         return
     told = f"{100 * of.repeats.repeated:.0f} % of the searches repeat the words of an earlier one"
+    if of.all and of.repeats.requests < _ALL * of.all.n:
+        part = of.repeats.requests / of.all.n
+        told = f"Of the searches whose words the log has ({100 * part:.2g} % of all), {told}"
+        told = told.replace("of the searches repeat", "repeat")
     fit = [cache for cache in of.repeats.caches if cache.lru >= 0.01]
     if fit:
         best = next((c for c in fit if c.lru >= 0.8 * fit[-1].lru), fit[-1])
         told += (
             f"; a cache of {best.entries:,} answers would have saved about {100 * best.lru:.0f} % "
-            "if they came in random order. It may be much more where repetitions follow each other "
+            f"{'of them ' if told.startswith('Of ') else ''}if they came in random order. It may be much more where repetitions follow each other "
             "closely, and less where pages, filters or changes of the index make answers differ"
         )
     yield Remark("note", "Repetition", told + ".")
