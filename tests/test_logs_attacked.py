@@ -272,3 +272,28 @@ def test_no_cache_saves_what_failed(tmp_path: Path) -> None:
     answered = tmp_path / "b.log"
     answered.write_text("".join(ql(i, f"w{i // 5}", False) for i in range(1000)))
     assert "would have saved" in said(judged(answered), "Repetition")
+
+
+def test_errors_are_of_the_logs_that_have_them(tmp_path: Path) -> None:
+    """Of 900 searches nothing is known; of 100 others a tenth failed."""
+    (tmp_path / "plain.log").write_text("".join(plain(i, text=f"w{i}") for i in range(900)))
+    (tmp_path / "ql.log").write_text("".join(ql(i, f"w{i}", i % 10 == 0) for i in range(100)))
+    found = judged(tmp_path / "plain.log", tmp_path / "ql.log")
+    assert found.all is not None
+    assert found.all.errors is None
+    assert said(found, "Errors") == (
+        "Of 100 of the 1,000 searches the logs say whether they failed: 10 % of these did."
+    )
+    alone = judged(tmp_path / "ql.log")
+    assert alone.all is not None
+    assert alone.all.errors == pytest.approx(0.1)
+    assert said(alone, "Errors") == "10 % of the searches failed."
+
+
+def test_times_are_of_the_searches_that_have_them(tmp_path: Path) -> None:
+    line = WEB.replace("{path}", "/search?q=a").replace("0{i}", "01")
+    log = tmp_path / "a.log"
+    log.write_text("".join(line if i % 50 == 0 else line[:-7] + "\n" for i in range(1000)))
+    assert "Half of the searches whose time the log has (2 % of all) took" in said(
+        judged(log), "Times"
+    )

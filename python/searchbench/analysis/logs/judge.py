@@ -28,6 +28,8 @@ WITH_ERRORS = frozenset((
     "sphinxql", "access", "postgresql", "postgresql-csv", "postgresql-json", "groonga", "solr",
 ))  # fmt: skip
 """Formats that say which searches failed. Of those with named fields the user's columns decide."""
+WITHOUT_ERRORS = frozenset(("sphinx", "mysql-slow", "mysql-general", "slowlog", "slowlog-json"))
+"""Formats that never say it."""
 
 
 def judge_log(
@@ -94,20 +96,24 @@ def judge_log(
 
 
 def _without_errors(of: LogJudgement) -> LogJudgement:
-    """No share of failed searches where no error is seen and a log would not have said so."""
+    """No share of failed searches where no error is seen and a log would not have said so, nor
+    where one of several logs never says so: what failed there is in no share.
+    """
 
-    def silent(server: str | None) -> bool:
-        return any(
-            s["entries"] and s["format"] not in WITH_ERRORS
+    def read(server: str | None) -> set[str]:
+        return {
+            str(s["format"])
             for s in of.sources
-            if server in (None, s["server"])
-        )
+            if s["entries"] and server in (None, s["server"])
+        }
+
+    def unknown(row: Row, server: str | None) -> bool:
+        formats = read(server)
+        return bool(formats & WITHOUT_ERRORS) or (not row.errors and not formats <= WITH_ERRORS)
 
     def known(rows: tuple[Row, ...], *, servers: bool = False) -> tuple[Row, ...]:
         return tuple(
-            replace(row, errors=None)
-            if not row.errors and silent(row.name if servers else None)
-            else row
+            replace(row, errors=None) if unknown(row, row.name if servers else None) else row
             for row in rows
         )
 

@@ -80,6 +80,9 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             "Log all for a while: long_query_time = 0, log_min_duration_statement = 0, or 0ms.",
         )  # fmt: skip
     whose = "the searches" if cut_s is None else "the searches in the log"
+    if of.spread.count < _ALL * all_.n:
+        whose = f"the searches whose time the log has ({100 * of.spread.count / all_.n:.2g} % of "
+        whose += "all)"
     text = f"Half of {whose} took {q['p50']}, 95 % {q['p95']}, 99 % {q['p99']}; the longest "
     text += f"took {bound(all_.max_s, of.resolution_s)}."
     yield Remark("note", "Times", text)
@@ -189,7 +192,14 @@ def _answers(of: LogJudgement, all_: Row) -> Iterator[Remark]:
                       "nothing cannot be counted.")  # fmt: skip
     elif all_.zero >= 0.01:
         yield Remark("note", "No hits", f"{100 * all_.zero:.2g} % of the searches found nothing.")
-    if all_.errors is None:
+    told = [row for row in of.by.get("server", ()) if row.errors is not None]
+    if all_.errors is None and told:
+        n = sum(row.n for row in told)
+        share = sum((row.errors or 0.0) * row.n for row in told) / n
+        text = f"Of {n:,} of the {all_.n:,} searches the logs say whether they failed: "
+        text += f"{100 * share:.2g} % of these did."
+        yield Remark("warning" if share >= 0.01 else "note", "Errors", text)
+    elif all_.errors is None:
         yield Remark("note", "Errors", "The log does not say which searches failed.")
     elif all_.errors > 0:
         severity = "warning" if all_.errors >= 0.01 else "note"
