@@ -14,6 +14,7 @@ from replaying import about, written
 from searchbench.analysis.logs.against import Against, against
 from searchbench.analysis.logs.judge import judge_log
 from searchbench.analysis.logs.model import LogJudgement
+from searchbench.logs import record as records
 from searchbench.logs.counts import Options, count
 from searchbench.logs.entries import read_entries
 from searchbench.logs.searches import searches_of
@@ -297,3 +298,17 @@ def test_times_are_of_the_searches_that_have_them(tmp_path: Path) -> None:
     assert "Half of the searches whose time the log has (2 % of all) took" in said(
         judged(log), "Times"
     )
+
+
+def test_more_new_names_than_are_kept_are_not_counted_as_so_many(tmp_path: Path) -> None:
+    log, options = tmp_path / "a.jsonl", Options(columns=(("kind", "class", ""),))
+    told = []
+    with log.open("a") as file:
+        for begin, end in ((0, 50), (50, 300), (300, 303)):
+            for i in range(begin, end):
+                file.write(json.dumps({"time": 1.7e9 + i, "q": "x", "kind": f"c{i}"}) + "\n")
+            file.flush()
+            kept = records.add(tmp_path / "record", find([log]), options)
+            of = judge_log(kept.counts, new=kept.about["increments"][-1]["new"])
+            told.append(said(of, "New").partition(":")[0])
+    assert told == ["", "100 or more classes not met before", "3 classes not met before"]

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from searchbench.analysis.logs.bands import Band
 from searchbench.analysis.logs.model import LogJudgement, Remark, Row
 from searchbench.analysis.logs.spread import SLOW_LOGS
+from searchbench.logs.record import NEW_NAMES
 
 
 def remarks(of: LogJudgement) -> Iterator[Remark]:
@@ -243,7 +244,8 @@ def _new(of: LogJudgement) -> Iterator[Remark]:
         several = {"class": "classes", "index": "indexes"}.get(kind, kind)
         word = kind if len(names) == 1 else several
         shown = ", ".join(f"`{name}`" for name in names[:5]) + (", .." if len(names) > 5 else "")
-        yield Remark("note", "New", f"{len(names)} {word} not met before: {shown}.")
+        more = " or more" if len(names) >= NEW_NAMES else ""
+        yield Remark("note", "New", f"{len(names)}{more} {word} not met before: {shown}.")
 
 
 def _reading(of: LogJudgement) -> Iterator[Remark]:
