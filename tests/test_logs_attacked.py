@@ -312,3 +312,22 @@ def test_more_new_names_than_are_kept_are_not_counted_as_so_many(tmp_path: Path)
             of = judge_log(kept.counts, new=kept.about["increments"][-1]["new"])
             told.append(said(of, "New").partition(":")[0])
     assert told == ["", "100 or more classes not met before", "3 classes not met before"]
+
+
+def test_hours_that_differ_by_chance_have_no_worst(tmp_path: Path) -> None:
+    """Two days of one server with a long tail: all hours are alike."""
+    rng = np.random.default_rng(5)
+    took = 20 * np.exp(2.0 * rng.standard_normal((48, 150)))
+
+    def named(ms: np.ndarray) -> bool:
+        (tmp_path / "a.log").write_text("".join(
+            plain(3600 * hour + 24 * i, one) for hour, row in enumerate(ms.tolist())
+            for i, one in enumerate(row)
+        ))  # fmt: skip
+        return judged(tmp_path / "a.log").worst_hour is not None
+
+    means = took.mean(axis=1)
+    assert means.max() > 2 * np.median(means), "else it shows nothing"
+    assert not named(took)
+    took[30] = 400 * np.exp(0.8 * rng.standard_normal(150))
+    assert named(took)
