@@ -331,3 +331,21 @@ def test_hours_that_differ_by_chance_have_no_worst(tmp_path: Path) -> None:
     assert not named(took)
     took[30] = 400 * np.exp(0.8 * rng.standard_normal(150))
     assert named(took)
+
+
+def test_answers_are_not_held_against_failures(tmp_path: Path) -> None:
+    """Most requests are refused within a millisecond; answers take what they take on record."""
+    rng = np.random.default_rng(1)
+    lines = []
+    for i in range(12_000):
+        at = START + timedelta(seconds=i * 0.6)
+        bad = rng.random() < 0.6
+        took = 0.001 if bad else 0.05 * np.exp(0.25 * rng.standard_normal())
+        lines.append(
+            f'10.0.0.1 - - [{at:%d/%b/%Y:%H:%M:%S} +0000] "GET /search?q=w{i % 40} HTTP/1.1" '
+            f'{503 if bad else 200} 10 "-" "x" {took:.4f}\n'
+        )
+    (tmp_path / "a.log").write_text("".join(lines))
+    found = held(record_of(tmp_path / "record", 0.05, 0.25), tmp_path / "a.log")
+    assert answers(found) == {"the same"}
+    assert any("of the log's searches failed" in text for text in found.remarks)

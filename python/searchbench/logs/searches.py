@@ -41,7 +41,8 @@ class Searches:
     where the log has no times; ``step_ns``: the finest difference between them that the log can
     write. ``ns`` (uint64, ``UNKNOWN``), ``resolution_ns`` and ``words`` as of the entries.
     ``entries``: how many the log has. ``left_out``: by reason. ``missing``: what the log does not
-    say, and of how many. ``formats``, ``files``: of what was read.
+    say, and of how many. ``formats``, ``files``: of what was read. ``failed``: bool, by search,
+    whether its answer was an error.
     """
 
     kind: Kind
@@ -59,6 +60,7 @@ class Searches:
     formats: Sequence[str]
     files: Sequence[dict[str, Any]] = field(default_factory=tuple)
     zone: str = ""
+    failed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     def __len__(self) -> int:
         return len(self.line)
@@ -87,6 +89,7 @@ class Searches:
             ns=self.ns[chosen],
             resolution_ns=self.resolution_ns[chosen],
             words=self.words[chosen],
+            failed=self.failed[chosen],
         )
 
 
@@ -136,7 +139,7 @@ def searches_of(
     return Searches(
         kind, lines, line, same, at_ns, step_ns, ns, entries.resolution_ns[wanted],
         entries.words[wanted], len(entries), {k: n for k, n in left_out.items() if n}, missing,
-        formats, _files(entries), zone,
+        formats, _files(entries), zone, entries.failed[wanted],
     )  # fmt: skip
 
 

@@ -145,7 +145,7 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
 
     RecordError where the log has no times of answers, or no trial of the record is valid.
     """
-    if not (of.ns != UNKNOWN).any():
+    if not ((of.ns != UNKNOWN) & ~of.failed).any():
         raise RecordError(
             "the log does not say how long its searches took, so there is nothing to hold against "
             "the record: let the server write it ($request_time in nginx, %D in Apache)"
@@ -160,6 +160,12 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
         if trials:
             lab, known = _of_record(record, trials, of, names)
             held = _held(treatment.treatment, treatment.label, log, lab, names, known)
+            if failed := float(of.failed[of.ns != UNKNOWN].mean()):
+                told = (
+                    f"{failed:.1%} of the log's searches failed. They are left out, as the record "
+                    "has the times of answers only."
+                )
+                held = replace(held, remarks=(told, *held.remarks))
             found.append(held if cut_s is None else _of_slow_ones(held, cut_s))
     if not found:
         raise RecordError(
@@ -199,7 +205,7 @@ def _invalid(judged: Judgement) -> str:
 
 
 def _of_log(of: Searches, of_class: NDArray[np.uint32]) -> _Side:
-    timed = of.ns != UNKNOWN
+    timed = (of.ns != UNKNOWN) & ~of.failed
     place = np.arange(len(of)) if of.at_ns is None else of.at_ns - of.at_ns[0]
     # Blocks of equal time, or, where there are no times, of equally many searches.
     block = place[timed] * _BLOCKS // (int(place.max(initial=0)) + 1)
