@@ -349,3 +349,38 @@ def test_answers_are_not_held_against_failures(tmp_path: Path) -> None:
     found = held(record_of(tmp_path / "record", 0.05, 0.25), tmp_path / "a.log")
     assert answers(found) == {"the same"}
     assert any("of the log's searches failed" in text for text in found.remarks)
+
+
+def test_a_nought_that_is_not_written_does_not_make_a_log_coarse(tmp_path: Path) -> None:
+    """Milliseconds as seconds: 0.006 and, of ten of them, 0.01."""
+    rng = np.random.default_rng(8)
+    took = np.maximum(1, np.rint(6 * np.exp(0.5 * rng.standard_normal(5000)))).astype(int)
+    (tmp_path / "a.jsonl").write_text("".join(
+        json.dumps({"time": 1.7e9 + i, "q": f"w{i}", "duration_s": ms / 1000}) + "\n"
+        for i, ms in enumerate(took.tolist())
+    ))  # fmt: skip
+    found = judged(tmp_path / "a.jsonl")
+    assert found.all is not None
+    assert found.resolution_s == 0.001
+    for q in (50, 90, 99):
+        true = np.sort(took)[int(q / 100 * 5000)] / 1000
+        assert found.all.quantiles_s[f"p{q}"] == pytest.approx(true)
+    assert not said(found, "Resolution")
+
+
+def test_a_log_that_writes_two_digits_of_any_time_is_as_fine_as_its_times(tmp_path: Path) -> None:
+    """Elasticsearch writes 1.2s beside 60.1ms: that makes 60.1ms no 100 ms."""
+    def line(i: int) -> str:
+        took, ms = ("1.2s", 1234) if i % 20 == 0 else ("60.1ms", 60)
+        return (
+            f"[2026-11-22T02:{i // 60 % 60:02d}:{i % 60:02d},971][INFO ][i.s.s.query] [n] [pages][0] "
+            f"took[{took}], took_millis[{ms}], total_hits[4 hits], stats[], "
+            f"search_type[QUERY_THEN_FETCH], total_shards[1], "
+            f'source[{{"query":{{"match":{{"title":"w{i}"}}}}}}], id[],\n'
+        )
+
+    (tmp_path / "slow.log").write_text("".join(line(i) for i in range(2000)))
+    found = judged(tmp_path / "slow.log")
+    assert found.all is not None
+    assert found.sources[0]["format"] == "slowlog"
+    assert found.all.quantiles_s["p50"] == pytest.approx(0.0601, rel=1e-3)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Interval, Judgement
 from searchbench.analysis.logs.clock import Clock, clock_of
-from searchbench.analysis.logs.spread import SLOW_LOGS, Spread
+from searchbench.analysis.logs.spread import SLOW_LOGS, Spread, as_written
 from searchbench.analysis.stats.intervals import ALPHA, holm
 from searchbench.analysis.trial.measured import Samples
 from searchbench.errors import RecordError
@@ -215,7 +215,9 @@ def _of_log(of: Searches, of_class: NDArray[np.uint32]) -> _Side:
     # Two readings of a clock that steps may be a step nearer to each other than what lay between.
     below_s = step_s / 2 if clock is None else step_s
     numbers = of_class[timed].astype(np.int64)
-    steps = of.resolution_ns[timed] / 1e9
+    last, at, n = np.unique(of.resolution_ns[timed], return_inverse=True, return_counts=True)
+    fine = as_written(dict(zip(last.tolist(), n.tolist(), strict=True)))
+    steps = np.array([fine[one] for one in last.tolist()])[at] / 1e9
     return _Side(of.ns[timed] / 1e9, block, numbers, step_s, 1, below_s, steps)
 
 

@@ -15,7 +15,7 @@ from searchbench.analysis.logs.minutes import Minutes
 from searchbench.analysis.logs.model import Asked, LogJudgement, Row, Stepping
 from searchbench.analysis.logs.remarks import remarks
 from searchbench.analysis.logs.repeats import repeats
-from searchbench.analysis.logs.spread import Spread
+from searchbench.analysis.logs.spread import Spread, finest
 from searchbench.logs.counts import Counts
 
 _MOST = 50  # rows of a kind
@@ -127,11 +127,10 @@ def _without_errors(of: LogJudgement) -> LogJudgement:
 
 
 def resolution_ns(counts: Counts) -> int:
-    """The coarsest resolution that at least a hundredth of the times have, in nanoseconds."""
-    values = counts.numbers("resolutions", "resolution_ns").astype(np.int64)
-    n = counts.numbers("resolutions", "n").astype(np.int64)
-    often = values[n * 100 >= n.sum()]
-    return int(often.max()) if len(often) else 1
+    """The finest difference of times that the logs can write, in nanoseconds."""
+    values = counts.numbers("resolutions", "resolution_ns").tolist()
+    n = dict(zip(values, counts.numbers("resolutions", "n").tolist(), strict=True))
+    return finest(n, {str(s["format"]) for s in counts.sources if s["entries"]})
 
 
 def _clocks(groups: Groups, servers: list[int]) -> dict[str, Clock]:
