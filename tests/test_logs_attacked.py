@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -384,3 +385,24 @@ def test_a_log_that_writes_two_digits_of_any_time_is_as_fine_as_its_times(tmp_pa
     assert found.all is not None
     assert found.sources[0]["format"] == "slowlog"
     assert found.all.quantiles_s["p50"] == pytest.approx(0.0601, rel=1e-3)
+
+
+@pytest.mark.parametrize("zone", [[], ["--zone", "Europe/Paris"]])
+@pytest.mark.parametrize(("day", "behind"), [(25, 1200), (26, 0)])
+def test_an_hour_that_came_twice_is_not_called_faithful(
+    tmp_path: Path, zone: list[str], day: int, behind: int
+) -> None:
+    """Every third second of four hours; in the night of the 25th the clocks of Paris go back."""
+    lines = []
+    for i in range(0, 4 * 3600, 3):
+        at = datetime(2026, 10, day, tzinfo=UTC) + timedelta(seconds=i - 3600, milliseconds=i % 997)
+        local = at.astimezone(ZoneInfo("Europe/Paris")).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+        # One that took two minutes is written when it ends.
+        took = 120_000 if i == 300 else 3
+        lines.append(json.dumps({"time": local, "request": f"GET /search?q=w{i}", "took_ms": took}))
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    written(tmp_path / "a.jsonl", tmp_path / "out.jsonl", *zone)
+    told = about(tmp_path / "out.jsonl")
+    assert told["faithful"] == (not behind)
+    found = [n for what, n in told["missing"].items() if "clock had gone back" in what]
+    assert found == ([pytest.approx(behind, abs=40)] if behind else [])
