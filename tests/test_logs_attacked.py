@@ -1,4 +1,4 @@
-"""What a log was once wrongly said to be: attacks of a hostile reader, each beside what must stay."""
+"""What a log was once wrongly said to be, each beside what must stay."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_a_link_beside_its_file_is_not_read_again(tmp_path: Path) -> None:
     assert len(find([tmp_path])) == 2
 
 
-SQL = "2026-11-22 10:00:0{i}.000 UTC [12] LOG:  duration: 1.200 ms  statement: SELECT id FROM pages "
-QL = "/* Sun Nov 22 11:03:18.16{i} 2026 conn 2 real 0.001 wall 0.001 found 3 */ SELECT * FROM part1 "
+SQL = "2026-11-22 10:00:0{i}.000 UTC [12] LOG:  duration: 1.2 ms  statement: SELECT id FROM pages "
+QL = "/* Sun Nov 22 11:03:18.16{i} 2026 conn 2 real 0.001 wall 0.001 found 3 */ SELECT * FROM a "
 WEB = '10.0.0.1 - - [22/Nov/2026:11:03:0{i} +0000] "GET {path} HTTP/1.1" 200 10 "-" "x" 0.003\n'
 
 
@@ -82,8 +82,8 @@ WEB = '10.0.0.1 - - [22/Nov/2026:11:03:0{i} +0000] "GET {path} HTTP/1.1" 200 10 
          "author:"),
         ("a.log", WEB.replace("{path}", "/solr/a/select?q=*:*&fq=author:(red+zanzibar)"),
          "author:("),
-        ("a.jsonl", '{"time": "2026-11-22T11:03:0{i}Z", "q": "@zanzibar lamp", "took_ms": 3}\n', "@"),
-        ("a.jsonl", '{"time": "2026-11-22T11:03:0{i}Z", "q": "zanzibar:lamp", "took_ms": 3}\n', ":"),
+        ("a.jsonl", '{"time": "2026-11-22T11:03:0{i}Z", "q": "@zanzibar lamp"}\n', "@"),
+        ("a.jsonl", '{"time": "2026-11-22T11:03:0{i}Z", "q": "zanzibar:lamp"}\n', ":"),
     ],
 )  # fmt: skip
 def test_no_word_is_left_that_only_looks_like_structure(
@@ -98,7 +98,9 @@ def test_no_word_is_left_that_only_looks_like_structure(
     assert stays in told
 
 
-def test_reasons_to_leave_out_have_no_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reasons_to_leave_out_have_no_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     line = WEB.replace("{i}", "1")
     texts = [line.replace("{path}", path) for path in ("/search?q=a", "search?q=zanzibar")]
     texts.append(texts[0].replace("/search?q=a HTTP/1.1", "/search?q=zanzibar"))
@@ -225,7 +227,9 @@ def test_it_is_said_by_which_clock_the_worst_hour_is(tmp_path: Path) -> None:
     assert "from 2026-11-20 03:00 on (UTC)" in said(of, "Worst hour")
 
 
-@pytest.mark.parametrize(("start", "lasts", "known"), [(55, 70, False), (10, 20, False), (30, 300, True)])
+@pytest.mark.parametrize(
+    ("start", "lasts", "known"), [(55, 70, False), (10, 20, False), (30, 300, True)]
+)
 def test_the_rate_is_that_of_whole_minutes(
     tmp_path: Path, start: int, lasts: int, known: bool
 ) -> None:
@@ -371,10 +375,11 @@ def test_a_nought_that_is_not_written_does_not_make_a_log_coarse(tmp_path: Path)
 
 def test_a_log_that_writes_two_digits_of_any_time_is_as_fine_as_its_times(tmp_path: Path) -> None:
     """Elasticsearch writes 1.2s beside 60.1ms: that makes 60.1ms no 100 ms."""
+
     def line(i: int) -> str:
         took, ms = ("1.2s", 1234) if i % 20 == 0 else ("60.1ms", 60)
         return (
-            f"[2026-11-22T02:{i // 60 % 60:02d}:{i % 60:02d},971][INFO ][i.s.s.query] [n] [pages][0] "
+            f"[2026-11-22T02:{i // 60 % 60:02d}:{i % 60:02d},971][INFO ][i.s.s.query] [n] [a][0] "
             f"took[{took}], took_millis[{ms}], total_hits[4 hits], stats[], "
             f"search_type[QUERY_THEN_FETCH], total_shards[1], "
             f'source[{{"query":{{"match":{{"title":"w{i}"}}}}}}], id[],\n'

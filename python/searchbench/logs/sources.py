@@ -53,7 +53,8 @@ def find(files: Iterable[Path | str], server: str = "", lines: str = "") -> list
     A server is called what ``server`` says; else, where files of several folders are read, its
     folder; else its file without what rotation adds to the name. ``lines``: the column of Parquet
     files that has the lines of the log; "" is ``value``. Below a folder, Parquet files without it
-    are left out. A file that several names lead to is read once. QueryError where there is no file, or one that is named is such a Parquet file.
+    are left out. A file that several names lead to is read once. QueryError where there is no
+    file, or one that is named is such a Parquet file.
     """
     paths: list[str] = []
     columns: dict[str, str] = {}
@@ -79,8 +80,7 @@ def find(files: Iterable[Path | str], server: str = "", lines: str = "") -> list
             columns[found] = column_of(found, lines)
     folders = {str(Path(p).parent) for p in paths if p != STANDARD_INPUT}
     return [
-        Source(p, server or _server(p, len(folders) > 1), lines=columns.get(p, ""))
-        for p in paths
+        Source(p, server or _server(p, len(folders) > 1), lines=columns.get(p, "")) for p in paths
     ]
 
 

@@ -191,9 +191,7 @@ def _of_slow_ones(of: Against, cut_s: float) -> Against:
         "nothing about the record's. Log all for a while (long_query_time = 0, "
         "log_min_duration_statement = 0, or 0ms)."
     )
-    return replace(
-        of, lines=tuple(known), sentence=_sentence(known), remarks=(told, *of.remarks)
-    )
+    return replace(of, lines=tuple(known), sentence=_sentence(known), remarks=(told, *of.remarks))
 
 
 def _invalid(judged: Judgement) -> str:

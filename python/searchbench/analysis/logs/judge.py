@@ -102,9 +102,7 @@ def _without_errors(of: LogJudgement) -> LogJudgement:
 
     def read(server: str | None) -> set[str]:
         return {
-            str(s["format"])
-            for s in of.sources
-            if s["entries"] and server in (None, s["server"])
+            str(s["format"]) for s in of.sources if s["entries"] and server in (None, s["server"])
         }
 
     def unknown(row: Row, server: str | None) -> bool:

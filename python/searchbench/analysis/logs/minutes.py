@@ -79,8 +79,7 @@ class Minutes:
 
     @property
     def busiest(self) -> float | None:
-        """Searches a second of the minute that has the most; None: no minute is known to be whole.
-        """
+        """Searches a second of the minute that has the most; None: none is known to be whole."""
         return int(self.n.max()) / 60 if len(self) > 2 else None
 
     def step_s(self) -> int:

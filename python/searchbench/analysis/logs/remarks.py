@@ -151,9 +151,10 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         at = datetime.fromtimestamp(hour.at_s, UTC).strftime("%Y-%m-%d %H:%M")
         yield Remark(
             "note", "Worst hour",
-            f"In the hour from {at} on ({clock_of(of)}), {hour.n:,} searches took {seconds(hour.mean_s)} on average,"
-            f" {hour.mean_s / hour.usual_s:.2g} times as long as in the median of {hour.hours:,} "
-            f"hours ({seconds(hour.usual_s)}). Of all the time that searches took, it has "
+            f"In the hour from {at} on ({clock_of(of)}), {hour.n:,} searches took "
+            f"{seconds(hour.mean_s)} on average, {hour.mean_s / hour.usual_s:.2g} times as long as "
+            f"in the median of {hour.hours:,} hours ({seconds(hour.usual_s)}). "
+            f"Of all the time that searches took, it has "
             f"{100 * hour.share_of_time:.2g} %.",
             "Read the lines of that hour alone to see which server and which class it was.",
         )  # fmt: skip
@@ -233,7 +234,8 @@ def _again(of: LogJudgement) -> Iterator[Remark]:
         best = next((c for c in fit if c.lru >= 0.8 * fit[-1].lru), fit[-1])
         told += (
             f"; a cache of {best.entries:,} answers would have saved about {100 * best.lru:.0f} % "
-            f"{'of them ' if told.startswith('Of ') else ''}if they came in random order. It may be much more where repetitions follow each other "
+            f"{'of them ' if told.startswith('Of ') else ''}if they came in random order. It may "
+            "be much more where repetitions follow each other "
             "closely, and less where pages, filters or changes of the index make answers differ"
         )
     yield Remark("note", "Repetition", told + ".")

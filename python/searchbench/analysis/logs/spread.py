@@ -33,10 +33,10 @@ def spans(buckets: NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
 
 
 def as_written(n: Mapping[int, int]) -> dict[int, int]:
-    """By the value of a number's last digit (ns) how finely it was written. ``n``: how many have it.
+    """By the value of a number's last digit (ns) how finely it was written. ``n``: how many it has.
 
-    Most programs leave out noughts at the end, so 0.01 stands beside 0.012 and is as fine. Then each
-    digit fewer has about a tenth of the numbers.
+    Most programs leave out noughts at the end, so 0.01 stands beside 0.012 and is as fine. Then
+    each digit fewer has about a tenth of the numbers.
     """
     found: dict[int, int] = {}
     for last in sorted(n):
