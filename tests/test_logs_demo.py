@@ -91,7 +91,7 @@ def test_the_planted_hour_is_in_the_log_and_is_found(folder: Path, said: str) ->
     assert np.mean(bad[14]) / others == pytest.approx(TIMES, rel=0.25)
     assert np.mean(good[14]) < 2 * others
     told = unwrapped(said)
-    assert "Worst hour: In the hour from 2008-07-01 14:00 on, " in told
+    assert "Worst hour: In the hour from 2008-07-01 14:00 on (" in told
     servers = said.partition("\nserver ")[2]
     assert servers.index("search-2") < min(servers.index("search-1"), servers.index("web"))
     last = told.rpartition("Open ")[2]

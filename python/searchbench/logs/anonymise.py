@@ -1,13 +1,14 @@
 r"""Lines of a log with other words (pseudonyms.py) in the same structure.
 
-    words        every word; not operators (OR, AND, NOT, quotes, signs) and names of fields
-                 (``title:``, ``@title``)
+    words        every word; not operators (OR, AND, NOT, quotes, signs)
     paths        words of parameters; parameters that only say how to answer (``limit``, ``table``)
                  stay, those that say who asked (``user``, ``session``) go; numbers in the path
     statements   words in literals, and numbers; not LIMIT, OFFSET and OPTION; comments go
     bodies       strings and numbers below keys of JSON; not those that say how to answer
 
-Dates in ISO's form stay, for a server would refuse others. Headers go.
+Names of fields stay where the language that was asked in has them: ``title:`` in parameters and in
+``query_string``, ``@title`` in SphinxQL. Elsewhere ``@name`` is what somebody typed. Dates in ISO's
+form stay, for a server would refuse others. Headers go.
 """
 
 from __future__ import annotations
@@ -27,20 +28,29 @@ from searchbench.workload.queries.analysis import lower
 
 Words = Callable[[str], str]
 
-_RUN = re.compile(
-    r"\\.|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?"  # an escape, a date: as they are
-    r"|@\(?\w+(?:,\s*\w+)*\)?"  # @title, @(title,body)
-    r"|[^\W_]+(?:[._][^\W_]+)*:(?=[^\s:/])"  # title:red
-    r"|\b(?:OR|AND|NOT|TO|NEAR|MAYBE|SENTENCE|PARAGRAPH)\b"
-    r"|(?P<word>[^\W_]+)"
-)
+# By what names a field: nothing, a colon (title:red), an at sign (@title, @(title,body)).
+_RUNS = {
+    fields: re.compile(
+        r"\\.|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?"  # an escape, a date
+        + named
+        + r"|\b(?:OR|AND|NOT|TO|NEAR|MAYBE|SENTENCE|PARAGRAPH)\b|(?P<word>[^\W_]+)"
+    )
+    for fields, named in (
+        ("", ""),
+        (":", r"|[^\W_]+(?:[._][^\W_]+)*:(?=[^\s:/])"),
+        ("@", r"|@\(?\w+(?:,\s*\w+)*\)?"),
+    )
+}
 _SQL = re.compile(
     r"(?P<comment>/\*.*?\*/|--[^\n]*(?=\n|$))"
+    r"|(?P<dollar>(?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?P=tag))|(?P<hex>\b0x[0-9a-f]+\b)"
     r"|(?P<literal>'(?:[^'\\]|\\.|'')*')|(?P<double>\"(?:[^\"\\]|\\.|\"\")*\")|(?P<name>`[^`]*`)"
-    r"|(?P<kept>\b(?:LIMIT|OFFSET)\s+\d+(?:\s*,\s*\d+)?|\bOPTION\b.*)"
+    r"|(?P<kept>\b(?:LIMIT|OFFSET)\s+\d+(?:\s*,\s*\d+)?|\bOPTION\s+\w+\s*=\s*(?=[\w('\"]).*)"
     r"|(?P<word>[^\W\d]\w*)|(?P<number>\d+)",
     re.IGNORECASE | re.DOTALL,
 )
+_DOLLAR = re.compile(r"(\$(?:[^\W\d]\w*)?\$).*?\1", re.DOTALL)
+_COMMENT = re.compile(r"(?i)(?<=comment)(\s*=\s*)'((?:[^'\\]|\\.|'')*)'")
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?<![\w.])\d+(?![\w])")
 _SEARCHING = re.compile(r"(?i)search|find|query|suggest|select")
 
@@ -59,7 +69,7 @@ _HOW = _names(
 )
 
 # Those in which names of fields stand beside values.
-_SCRIPTS = _names("filter fq scorer drilldown_filter post_filter slice_filter")
+_SCRIPTS = _names("filter scorer drilldown_filter post_filter slice_filter")
 
 # Those that say who asked.
 _WHO = _names(
@@ -119,7 +129,10 @@ def _line(line: Mapping[str, Any], of: Words, formats: Sequence[str]) -> dict[st
     found = dict(line)
     if "sql" in found:
         names_in_quotes = any(form.startswith("postgresql") for form in formats)
-        found["sql"] = _statement(found["sql"], of, names_in_quotes)
+        fields = "@" if set(formats) == {"sphinxql"} else ""
+        found["sql"] = _statement(found["sql"], of, names_in_quotes, fields)
+        # A fingerprint has no values but these.
+        found["class"] = _DOLLAR.sub("?", str(found["class"]))
     elif "path" in found:
         found["path"] = _path(found["path"], of)
         found["class"] = _class_of_path(str(found["class"]), of)
@@ -135,9 +148,9 @@ def _line(line: Mapping[str, Any], of: Words, formats: Sequence[str]) -> dict[st
     return found
 
 
-def in_text(text: str, of: Words) -> str:
-    """A text that somebody typed, with its operators."""
-    return _RUN.sub(lambda run: of(run[0]) if run["word"] else run[0], text)
+def in_text(text: str, of: Words, fields: str = "") -> str:
+    """A text that somebody typed, with its operators; ``fields``: by what it names fields."""
+    return _RUNS[fields].sub(lambda run: of(run[0]) if run["word"] else run[0], text)
 
 
 def _match(match: Mapping[str, Any], of: Words) -> dict[str, Any]:
@@ -146,12 +159,20 @@ def _match(match: Mapping[str, Any], of: Words) -> dict[str, Any]:
     return {key: [_match(part, of) for part in parts] for key, parts in match.items()}
 
 
-def _statement(text: str, of: Words, names_in_quotes: bool) -> str:
+def _statement(text: str, of: Words, names_in_quotes: bool, fields: str) -> str:
     def put(found: re.Match[str]) -> str:
         if found["comment"]:
             return " "
+        if found["dollar"]:
+            tag = found["tag"]
+            return tag + in_text(found[0][len(tag) : -len(tag)], of) + tag
         if found["literal"] or (found["double"] and not names_in_quotes):
-            return found[0][0] + in_text(found[0][1:-1], of) + found[0][-1]
+            return found[0][0] + in_text(found[0][1:-1], of, fields) + found[0][-1]
+        if found["hex"]:
+            # Digits are a number to any base.
+            return "0x" + of(str(int(found[0], 16)))
+        if found["kept"]:
+            return _COMMENT.sub(lambda c: f"{c[1]}'{in_text(c[2], of)}'", found[0])
         return of(found[0]) if found["number"] else found[0]
 
     return _SQL.sub(put, text)
@@ -168,7 +189,7 @@ def _path(path: str, of: Words) -> str:
             continue
         if equals and known not in _HOW:
             plain = unquote_plus(value, errors="surrogateescape")
-            put = _script(plain, of) if known in _SCRIPTS else in_text(plain, of)
+            put = _script(plain, of) if known in _SCRIPTS else in_text(plain, of, ":")
             value = quote(put, safe="!'()*,:@/$-._~", errors="surrogateescape")
         kept += name + equals + value + behind
     kept = kept.rstrip("&;") if not query.endswith(("&", ";")) else kept
@@ -214,8 +235,11 @@ def _body(value: Any, of: Words, key: str = "", below: str = "") -> Any:
     if isinstance(value, list):
         return [_body(inner, of) for inner in value]
     if isinstance(value, str):
-        return in_text(value, of)
+        lucene = key == "query" and below in ("query_string", "simple_query_string")
+        # Manticore's query_string is a text, and names fields as SphinxQL does.
+        return in_text(value, of, ":" if lucene else "@" if key == "query_string" else "")
     if isinstance(value, bool) or value is None:
         return value
-    told = re.sub(r"\d+", lambda found: of(found[0]), repr(value), count=1)
+    digits, exponent, power = repr(value).partition("e")
+    told = re.sub(r"\d+", lambda found: of(found[0]), digits) + exponent + power
     return int(told) if isinstance(value, int) else float(told)

@@ -208,4 +208,5 @@ def _method(row: Row) -> str:
 
 def _without_example(reason: str) -> str:
     """A reason without what was asked, so that those alike can be counted together."""
-    return re.sub(r"""^(['"]).*?\1,? """, "a request that ", reason).strip()
+    told = re.sub(r"""^(['"]).*?\1,? """, "a request that ", reason)
+    return re.sub(r"""[: ]*(['"])(?:\\.|(?!\1).)*\1""", "", told).strip()

@@ -28,6 +28,8 @@ from searchbench.logs.counts import TEXTS, Counting, Counts, Options, count
 from searchbench.logs.sources import Source, identity, known_again, tail, with_header
 
 FORMAT = 1
+NEW_NAMES = 100  # of a kind, at most, that an increment names as new
+OTHERS = "(others)"  # the name of names that were too many
 FILE = "logs.json"
 # What must be the same in all increments: counts would not add up else.
 _SAME = ("zone", "unit", "parameters", "columns", "line", "distinct")
@@ -149,8 +151,8 @@ def _new(before: Counts | None, now: Counts) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for kind in ("class", "index"):
         names = [_names(counts, kind) for counts in (before, now)]
-        if fresh := sorted(names[1] - names[0]):
-            found[kind] = fresh[:100]
+        if fresh := sorted(names[1] - names[0] - {OTHERS}):
+            found[kind] = fresh[:NEW_NAMES]
     return found
 
 

@@ -26,6 +26,8 @@ from searchbench.logs.entries import NO_TIME, NO_WORDS, SEARCH, UNKNOWN, Entries
 _SECOND = 1_000_000_000
 _FAILED = "failed in production"
 _NO_TIME = "no time"
+_BEHIND = "stand where the log's clock had gone back, so they are mixed with those of before"
+_BACK = 60 * _SECOND  # logs of searches that end in another order than they began go back less
 _NAMES: dict[Kind, str] = {
     "words": "words to search for", "paths": "requests over HTTP", "statements": "statements",
 }  # fmt: skip
@@ -41,7 +43,8 @@ class Searches:
     where the log has no times; ``step_ns``: the finest difference between them that the log can
     write. ``ns`` (uint64, ``UNKNOWN``), ``resolution_ns`` and ``words`` as of the entries.
     ``entries``: how many the log has. ``left_out``: by reason. ``missing``: what the log does not
-    say, and of how many. ``formats``, ``files``: of what was read.
+    say, and of how many. ``formats``, ``files``: of what was read. ``failed``: bool, by search,
+    whether its answer was an error.
     """
 
     kind: Kind
@@ -59,6 +62,7 @@ class Searches:
     formats: Sequence[str]
     files: Sequence[dict[str, Any]] = field(default_factory=tuple)
     zone: str = ""
+    failed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     def __len__(self) -> int:
         return len(self.line)
@@ -87,6 +91,7 @@ class Searches:
             ns=self.ns[chosen],
             resolution_ns=self.resolution_ns[chosen],
             words=self.words[chosen],
+            failed=self.failed[chosen],
         )
 
 
@@ -121,14 +126,16 @@ def searches_of(
         left_out[_NO_TIME] += int((~timed).sum())
         wanted, at = wanted[timed], at[timed]
     ns, at_ns, step_ns = entries.ns[wanted], None, 0
+    missing: Counter[str] = Counter()
     if timed.any():
+        if behind := _behind(at, ns, entries.source[wanted]):
+            missing[_BEHIND] = behind
         stamp, step_ns = _stamps(at, ns)
         order = np.argsort(stamp, kind="stable")
         wanted, at_ns, ns = wanted[order], stamp[order], ns[order]
         if step_ns >= _SECOND:
             at_ns = _spread(at_ns, step_ns)
     line = of_row[entries.asked[wanted]].astype(np.uint32)
-    missing: Counter[str] = Counter()
     for number, n in zip(*np.unique(line, return_counts=True), strict=True):
         for what in missing_of[int(number)]:
             missing[what] += int(n)
@@ -136,7 +143,7 @@ def searches_of(
     return Searches(
         kind, lines, line, same, at_ns, step_ns, ns, entries.resolution_ns[wanted],
         entries.words[wanted], len(entries), {k: n for k, n in left_out.items() if n}, missing,
-        formats, _files(entries), zone,
+        formats, _files(entries), zone, entries.failed[wanted],
     )  # fmt: skip
 
 
@@ -221,6 +228,20 @@ def _stamps(at: NDArray[np.int64], ns: NDArray[np.uint64]) -> tuple[NDArray[np.i
     if ended_step >= _SECOND > began_step:
         return ended, ended_step
     return at, max(began_step, ended_step)
+
+
+def _behind(at: NDArray[np.int64], ns: NDArray[np.uint64], source: NDArray[np.uint32]) -> int:
+    """How many stand where the clock of their log had gone back: in autumn an hour comes twice.
+
+    Of a search that took long only the beginning lies before what was written above it.
+    """
+    ended = at + np.where(ns == UNKNOWN, 0, ns).astype(np.int64)
+    found = 0
+    for one in np.unique(source):
+        mine = source == one
+        back = [np.maximum.accumulate(x[mine]) - x[mine] > _BACK for x in (at, ended)]
+        found += int((back[0] & back[1]).sum())
+    return found
 
 
 def _step(at: NDArray[np.int64]) -> int:

@@ -53,7 +53,8 @@ def find(files: Iterable[Path | str], server: str = "", lines: str = "") -> list
     A server is called what ``server`` says; else, where files of several folders are read, its
     folder; else its file without what rotation adds to the name. ``lines``: the column of Parquet
     files that has the lines of the log; "" is ``value``. Below a folder, Parquet files without it
-    are left out. QueryError where there is no file, or one that is named is such a Parquet file.
+    are left out. A file that several names lead to is read once. QueryError where there is no
+    file, or one that is named is such a Parquet file.
     """
     paths: list[str] = []
     columns: dict[str, str] = {}
@@ -71,6 +72,7 @@ def find(files: Iterable[Path | str], server: str = "", lines: str = "") -> list
                              "standard input")  # fmt: skip
         else:
             paths.append(str(path))
+    paths = _once(paths)
     if not paths:
         raise QueryError("which log? name a file, a folder, or - for standard input")
     for found in paths:
@@ -78,9 +80,25 @@ def find(files: Iterable[Path | str], server: str = "", lines: str = "") -> list
             columns[found] = column_of(found, lines)
     folders = {str(Path(p).parent) for p in paths if p != STANDARD_INPUT}
     return [
-        Source(p, server or _server(p, len(folders) > 1), lines=columns.get(p, ""))
-        for p in dict.fromkeys(paths)
+        Source(p, server or _server(p, len(folders) > 1), lines=columns.get(p, "")) for p in paths
     ]
+
+
+def _once(paths: Iterable[str]) -> list[str]:
+    """Each file under one of its names: the collector's ``BASE_current`` leads to one of its files,
+    and what is in it would be counted twice. Of a file and links to it the file is taken.
+    """
+    kept: dict[object, str] = {}
+    for path in dict.fromkeys(paths):
+        which: object = path
+        if path != STANDARD_INPUT:
+            with suppress(OSError):
+                about = Path(path).stat()
+                which = (about.st_dev, about.st_ino) if about.st_ino else path
+        other = kept.get(which)
+        if other is None or (Path(other).is_symlink() and not Path(path).is_symlink()):
+            kept[which] = path
+    return list(kept.values())
 
 
 def _may_be_a_log(path: Path, lines: str) -> bool:

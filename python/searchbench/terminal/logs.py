@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from searchbench.analysis.logs.model import Asked, LogJudgement, Row
-from searchbench.analysis.logs.remarks import seconds
+from searchbench.analysis.logs.remarks import clock_of, seconds
 from searchbench.report.document.text import short
 from searchbench.terminal import out
 
@@ -73,8 +73,7 @@ def findings(of: LogJudgement, took_s: float) -> None:
     formats = ", ".join(dict.fromkeys(str(s["format"]) for s in of.sources if s["format"]))
     out.say(f"{read:,} lines ({formats}) in {took_s:.1f} s")
     if of.first_s is not None and of.last_s is not None:
-        zone = "UTC" if of.zone else "as the log writes it"
-        out.say(f"{moment(of.first_s)} to {moment(of.last_s)}, {zone}")
+        out.say(f"{moment(of.first_s)} to {moment(of.last_s)}, {clock_of(of)}")
     out.say()
     # Warnings first: they could change how all else is read.
     ordered = sorted(of.remarks, key=lambda f: f.severity != "warning")

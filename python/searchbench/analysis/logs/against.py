@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Interval, Judgement
 from searchbench.analysis.logs.clock import Clock, clock_of
-from searchbench.analysis.logs.spread import Spread
+from searchbench.analysis.logs.spread import SLOW_LOGS, Spread, as_written
 from searchbench.analysis.stats.intervals import ALPHA, holm
 from searchbench.analysis.trial.measured import Samples
 from searchbench.errors import RecordError
@@ -46,6 +46,7 @@ OTHERS = "(in no class of the log)"
 _DRAWS = 1_000
 _BLOCKS = 60  # of the log's time
 _LEAST = 10  # searches beyond a quantile on either side, at least
+_COARSE = 0.002  # of the searches; fewer coarse times do not shift a quantile
 _BIN = math.log(1.005)  # times in one bin differ by half a percent
 _SEED = 0x74727574
 
@@ -85,7 +86,8 @@ class Against:
 @dataclass(eq=False)
 class _Side:
     """Times in seconds, the block of each, and its class; ``step_s``: the finest difference;
-    ``below_s``: how far below what is written a time may have been."""
+    ``below_s``: how far below what is written a time may have been. ``steps``: the finest
+    difference by search; None: as ``step_s``."""
 
     seconds: Floats
     block: NDArray[np.int64]
@@ -93,6 +95,7 @@ class _Side:
     step_s: float = 0.0
     seed: int = 0
     below_s: float = 0.0
+    steps: Floats | None = None
     drawn: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
@@ -100,6 +103,19 @@ class _Side:
         # Two sides of as many blocks must not draw the same ones.
         rng = np.random.default_rng([_SEED, self.seed])
         self.drawn = rng.multinomial(blocks, np.full(blocks, 1 / blocks), _DRAWS).astype(float)
+
+    def unsure(self, mine: NDArray[np.bool_], value: float) -> tuple[float, float]:
+        """How far above and below ``value`` a quantile may lie, as finely as times are written.
+
+        Where logs differ in how finely they write, coarse times near a quantile shift it by as much
+        as they are coarse, whatever the others are.
+        """
+        if self.steps is None:
+            return self.step_s, self.below_s
+        near = mine & (np.abs(self.seconds - value) <= self.steps)
+        steps, n = np.unique(self.steps[near], return_counts=True)
+        coarse = float(steps[n >= _COARSE * mine.sum()].max(initial=0.0))
+        return max(self.step_s, coarse), max(self.below_s, coarse / 2)
 
     def quantiles(self, mine: NDArray[np.bool_]) -> dict[float, tuple[float, Floats]]:
         """By quantile its value, and its values in each of the draws; those with too few lack."""
@@ -129,7 +145,7 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
 
     RecordError where the log has no times of answers, or no trial of the record is valid.
     """
-    if not (of.ns != UNKNOWN).any():
+    if not ((of.ns != UNKNOWN) & ~of.failed).any():
         raise RecordError(
             "the log does not say how long its searches took, so there is nothing to hold against "
             "the record: let the server write it ($request_time in nginx, %D in Apache)"
@@ -137,17 +153,45 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
     judged = judge(record) if judged is None else judged
     names, of_class = of.classes()
     log = _of_log(of, of_class)
+    cut_s = _cut_off(of)
     found = []
     for treatment in judged.treatments:
         trials = [trial.trial for trial in treatment.trials if trial.counts]
         if trials:
             lab, known = _of_record(record, trials, of, names)
-            found.append(_held(treatment.treatment, treatment.label, log, lab, names, known))
+            held = _held(treatment.treatment, treatment.label, log, lab, names, known)
+            if failed := float(of.failed[of.ns != UNKNOWN].mean()):
+                told = (
+                    f"{failed:.1%} of the log's searches failed. They are left out, as the record "
+                    "has the times of answers only."
+                )
+                held = replace(held, remarks=(told, *held.remarks))
+            found.append(held if cut_s is None else _of_slow_ones(held, cut_s))
     if not found:
         raise RecordError(
             f"{record.path} has no valid trial to hold against the log{_invalid(judged)}"
         )
     return tuple(found)
+
+
+def _cut_off(of: Searches) -> float | None:
+    """From where on the log has times, if it seems to have only slow searches."""
+    if not SLOW_LOGS & set(of.formats):
+        return None
+    return _spread(of.ns[of.ns != UNKNOWN], 1).begins_at_once_s()
+
+
+def _of_slow_ones(of: Against, cut_s: float) -> Against:
+    """Quantiles of slow searches are not those of all, whatever the record's are."""
+    known = [replace(line, answer="not resolved") if line.answer != "too few" else line
+             for line in of.lines]  # fmt: skip
+    told = (
+        f"The log's times begin all at once at {cut_s:.3g} s, so it seems to have only searches "
+        "above a threshold of its server. Its quantiles are not those of all searches, and say "
+        "nothing about the record's. Log all for a while (long_query_time = 0, "
+        "log_min_duration_statement = 0, or 0ms)."
+    )
+    return replace(of, lines=tuple(known), sentence=_sentence(known), remarks=(told, *of.remarks))
 
 
 def _invalid(judged: Judgement) -> str:
@@ -159,7 +203,7 @@ def _invalid(judged: Judgement) -> str:
 
 
 def _of_log(of: Searches, of_class: NDArray[np.uint32]) -> _Side:
-    timed = of.ns != UNKNOWN
+    timed = (of.ns != UNKNOWN) & ~of.failed
     place = np.arange(len(of)) if of.at_ns is None else of.at_ns - of.at_ns[0]
     # Blocks of equal time, or, where there are no times, of equally many searches.
     block = place[timed] * _BLOCKS // (int(place.max(initial=0)) + 1)
@@ -169,13 +213,20 @@ def _of_log(of: Searches, of_class: NDArray[np.uint32]) -> _Side:
     # Two readings of a clock that steps may be a step nearer to each other than what lay between.
     below_s = step_s / 2 if clock is None else step_s
     numbers = of_class[timed].astype(np.int64)
-    return _Side(of.ns[timed] / 1e9, block, numbers, step_s, 1, below_s)
+    last, at, n = np.unique(of.resolution_ns[timed], return_inverse=True, return_counts=True)
+    fine = as_written(dict(zip(last.tolist(), n.tolist(), strict=True)))
+    steps = np.array([fine[one] for one in last.tolist()])[at] / 1e9
+    return _Side(of.ns[timed] / 1e9, block, numbers, step_s, 1, below_s, steps)
 
 
 def _clock(ns: NDArray[np.uint64], resolution_ns: int) -> Clock | None:
+    return clock_of(_spread(ns, resolution_ns))
+
+
+def _spread(ns: NDArray[np.uint64], resolution_ns: int) -> Spread:
     values, n = np.unique(ns, return_counts=True)
     low = values.astype(float)
-    return clock_of(Spread(low, np.ones(len(low)), n, int(values.max(initial=0)), resolution_ns))
+    return Spread(low, np.ones(len(low)), n, int(values.max(initial=0)), resolution_ns)
 
 
 def _of_record(
@@ -300,8 +351,9 @@ def _lines(
         k = min(len(logs), len(labs))
         low_q, high_q = (1 - LEVEL) / 2, (1 + LEVEL) / 2
         with np.errstate(divide="ignore"):
-            lowest = labs[:k] / (logs[:k] + log.step_s)
-            highest = labs[:k] / np.maximum(0.0, logs[:k] - log.below_s)
+            above_s, below_s = log.unsure(mine, log_s)
+            lowest = labs[:k] / (logs[:k] + above_s)
+            highest = labs[:k] / np.maximum(0.0, logs[:k] - below_s)
         low, high = float(np.quantile(lowest, low_q)), _quantile(highest, high_q)
         ratio = lab_s / log_s if log_s > 0 else None
         interval = Interval(low, high, LEVEL, METHOD)

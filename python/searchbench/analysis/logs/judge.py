@@ -15,7 +15,7 @@ from searchbench.analysis.logs.minutes import Minutes
 from searchbench.analysis.logs.model import Asked, LogJudgement, Row, Stepping
 from searchbench.analysis.logs.remarks import remarks
 from searchbench.analysis.logs.repeats import repeats
-from searchbench.analysis.logs.spread import Spread
+from searchbench.analysis.logs.spread import Spread, finest
 from searchbench.logs.counts import Counts
 
 _MOST = 50  # rows of a kind
@@ -28,6 +28,8 @@ WITH_ERRORS = frozenset((
     "sphinxql", "access", "postgresql", "postgresql-csv", "postgresql-json", "groonga", "solr",
 ))  # fmt: skip
 """Formats that say which searches failed. Of those with named fields the user's columns decide."""
+WITHOUT_ERRORS = frozenset(("sphinx", "mysql-slow", "mysql-general", "slowlog", "slowlog-json"))
+"""Formats that never say it."""
 
 
 def judge_log(
@@ -60,7 +62,7 @@ def judge_log(
         times.resolution_ns / 1e9 if whole["timed"] else None,
         times.below_resolution(),
         {s: times.share_within(s) for s in _WITHIN} if whole["timed"] else {},
-        whole["n"] / (last - first) if first is not None and last is not None else None,
+        minutes.mean_rate,
         minutes.busiest,
         {kind: groups.by(kind, whole, _MOST) for kind in _BY},
         groups.sizes(dict(sizes or {}), whole),
@@ -80,6 +82,7 @@ def judge_log(
             int(counts.numbers("dropped", "dropped").sum()),
             int(counts.numbers("dropped", "below").sum()),
             dropped.column("registers")[0].as_py(),
+            counts.numbers("queries", "errors"),
         ),
         _hits(counts),
         tuple(counts.sources),
@@ -93,20 +96,22 @@ def judge_log(
 
 
 def _without_errors(of: LogJudgement) -> LogJudgement:
-    """No share of failed searches where no error is seen and a log would not have said so."""
+    """No share of failed searches where no error is seen and a log would not have said so, nor
+    where one of several logs never says so: what failed there is in no share.
+    """
 
-    def silent(server: str | None) -> bool:
-        return any(
-            s["entries"] and s["format"] not in WITH_ERRORS
-            for s in of.sources
-            if server in (None, s["server"])
-        )
+    def read(server: str | None) -> set[str]:
+        return {
+            str(s["format"]) for s in of.sources if s["entries"] and server in (None, s["server"])
+        }
+
+    def unknown(row: Row, server: str | None) -> bool:
+        formats = read(server)
+        return bool(formats & WITHOUT_ERRORS) or (not row.errors and not formats <= WITH_ERRORS)
 
     def known(rows: tuple[Row, ...], *, servers: bool = False) -> tuple[Row, ...]:
         return tuple(
-            replace(row, errors=None)
-            if not row.errors and silent(row.name if servers else None)
-            else row
+            replace(row, errors=None) if unknown(row, row.name if servers else None) else row
             for row in rows
         )
 
@@ -120,11 +125,10 @@ def _without_errors(of: LogJudgement) -> LogJudgement:
 
 
 def resolution_ns(counts: Counts) -> int:
-    """The coarsest resolution that at least a hundredth of the times have, in nanoseconds."""
-    values = counts.numbers("resolutions", "resolution_ns").astype(np.int64)
-    n = counts.numbers("resolutions", "n").astype(np.int64)
-    often = values[n * 100 >= n.sum()]
-    return int(often.max()) if len(often) else 1
+    """The finest difference of times that the logs can write, in nanoseconds."""
+    values = counts.numbers("resolutions", "resolution_ns").tolist()
+    n = dict(zip(values, counts.numbers("resolutions", "n").tolist(), strict=True))
+    return finest(n, {str(s["format"]) for s in counts.sources if s["entries"]})
 
 
 def _clocks(groups: Groups, servers: list[int]) -> dict[str, Clock]:

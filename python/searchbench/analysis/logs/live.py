@@ -14,7 +14,7 @@ import numpy as np
 
 from searchbench.analysis.logs.judge import WITH_ERRORS
 from searchbench.analysis.logs.model import Row
-from searchbench.analysis.logs.spread import spread
+from searchbench.analysis.logs.spread import finest, spread
 from searchbench.logs.counts import Counts
 
 RECENT_S = 60.0
@@ -115,8 +115,8 @@ class Live:
         recent: dict[Key, Sum] = {}
         for _, made in self._recent:
             _together(recent, made)
-        resolution = self._resolution_ns()
         known = set(formats)
+        resolution = finest(self._resolutions, known) if self._resolutions else _UNKNOWN
         told = bool(known) and known <= WITH_ERRORS
         all_recent, all_ = _all(recent), _all(self._whole)
 
@@ -140,12 +140,6 @@ class Live:
             max(0, len(names) - CLASSES),
             resolution / 1e9 if resolution != _UNKNOWN else None,
         )  # fmt: skip
-
-    def _resolution_ns(self) -> int:
-        """The coarsest that at least a hundredth of the times have, as of whole logs."""
-        total = sum(self._resolutions.values())
-        often = [ns for ns, n in self._resolutions.items() if n * 100 >= total]
-        return max(often, default=_UNKNOWN)
 
 
 def _sums(counts: Counts) -> dict[Key, Sum]:

@@ -15,6 +15,7 @@ from searchbench.logs.counts import Counts, flat
 _OVER = 400  # rows of the time
 _ENOUGH, _HOURS = 100, 3  # searches of an hour; hours that have so many
 _STANDS_OUT = 2.0  # times as long as in the usual hour
+_SURE = 4.0  # standard errors of its mean above the usual one: not of some dozen searches alone
 _AT_ONCE = 20_000  # minutes whose buckets are summed together
 # The middle of each of the half doublings of times from 1.024 µs on (within 19 %).
 _MIDDLES = np.array([1e-6, *(1.024e-6 * 2 ** ((at - 0.5) / 2) for at in range(1, 65))])
@@ -22,7 +23,9 @@ _MIDDLES = np.array([1e-6, *(1.024e-6 * 2 ** ((at - 0.5) / 2) for at in range(1,
 
 @dataclass(frozen=True, eq=False)
 class Minutes:
-    """A row a minute, ascending. ``mean_s``, ``p95_s``, ``max_s``: NaN where no time is known."""
+    """A row a minute, ascending. ``mean_s``, ``p95_s``, ``max_s``: NaN where no time is known.
+    ``squares``: the sum of the squares of its times, as far as their buckets tell it.
+    """
 
     at_s: NDArray[np.int64]
     n: NDArray[np.int64]
@@ -32,6 +35,7 @@ class Minutes:
     zero: NDArray[np.int64]
     errors: NDArray[np.int64]
     slowest: pa.ChunkedArray
+    squares: NDArray[np.float64]
 
     @classmethod
     def of(cls, counts: Counts) -> Minutes:
@@ -41,7 +45,7 @@ class Minutes:
             for name in ("minute", "n", "sum_ns", "max_ns", "zero", "errors")
         }
         table = counts.tables["minutes"]
-        timed, p95_s = _quantiles(table.column("coarse"))
+        timed, p95_s, squares = _quantiles(table.column("coarse"))
         known = timed > 0
         mean_s = np.full(len(timed), np.nan)
         mean_s[known] = whole["sum_ns"][known] / timed[known] / 1e9
@@ -54,6 +58,7 @@ class Minutes:
             whole["zero"],
             whole["errors"],
             table.column("slowest"),
+            squares,
         )
 
     def __len__(self) -> int:
@@ -65,9 +70,17 @@ class Minutes:
         return (int(self.at_s[0]), int(self.at_s[-1]) + 60) if len(self) else None
 
     @property
+    def mean_rate(self) -> float | None:
+        """Searches a second between the first minute and the last, which may have been cut short;
+        None: there is nothing between.
+        """
+        inner = int(self.n[1:-1].sum())
+        return inner / int(self.at_s[-1] - self.at_s[0] - 60) if inner else None
+
+    @property
     def busiest(self) -> float | None:
-        """Searches a second of the minute that has the most."""
-        return int(self.n.max()) / 60 if len(self) else None
+        """Searches a second of the minute that has the most; None: none is known to be whole."""
+        return int(self.n.max()) / 60 if len(self) > 2 else None
 
     def step_s(self) -> int:
         """Seconds of a row of the time: a round stretch of which there are at most 400."""
@@ -111,7 +124,7 @@ class Minutes:
 
     def worst_hour(self) -> Hour | None:
         """The hour with the longest mean, if that is twice the usual one even without its longest
-        search: one search that waited for a minute is no bad hour.
+        search, and surely above it: some searches that waited for a minute are no bad hour.
         """
         known = np.flatnonzero(~np.isnan(self.mean_s))
         if not len(known):
@@ -125,8 +138,12 @@ class Minutes:
         if enough.sum() < _HOURS:
             return None
         means = total / of_hour
-        without = np.where(enough, (total - longest) / np.maximum(1, of_hour - 1), -1.0)
-        usual, at = float(np.median(means[enough])), int(np.argmax(without))
+        usual = float(np.median(means[enough]))
+        squares = np.add.reduceat(self.squares[known], starts) / of_hour
+        error = np.sqrt(np.maximum(0.0, squares - means**2) / of_hour)
+        sure = enough & (means - usual >= _SURE * error)
+        without = np.where(sure, (total - longest) / np.maximum(1, of_hour - 1), -1.0)
+        at = int(np.argmax(without))
         if not usual > 0 or without[at] < _STANDS_OUT * usual:
             return None
         return Hour(
@@ -159,9 +176,13 @@ def _or_none(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _quantiles(coarse: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Of the buckets of each minute how many times they count, and their 95 % quantile."""
-    all_timed, all_p95 = [np.zeros(0, np.int64)], [np.zeros(0)]
+def _quantiles(
+    coarse: pa.ChunkedArray,
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Of the buckets of each minute how many times they count, their 95 % quantile, and the sum of
+    their squares.
+    """
+    all_timed, all_p95, squares = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0)]
     for chunk in coarse.cast(pa.large_binary()).chunks:
         for begin in range(0, len(chunk), _AT_ONCE):
             part = chunk.slice(begin, _AT_ONCE)
@@ -170,5 +191,6 @@ def _quantiles(coarse: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.f
             timed = until[:, -1]
             at = (until < 0.95 * timed[:, None]).sum(axis=1)
             all_timed.append(timed)
+            squares.append(buckets @ _MIDDLES[: buckets.shape[1]] ** 2)
             all_p95.append(np.where(timed > 0, _MIDDLES[at], np.nan))
-    return np.concatenate(all_timed), np.concatenate(all_p95)
+    return np.concatenate(all_timed), np.concatenate(all_p95), np.concatenate(squares)

@@ -101,7 +101,8 @@ class Stepping:
 class LogJudgement:
     """Everything that the page and ``--json`` show.
 
-    ``rate``: searches a second: mean over the time of the log, and of its busiest minute. ``over``:
+    ``rate``: searches a second: mean over the whole minutes of the log, and of its busiest minute;
+    None where it has no minute that is known to be whole. ``over``:
     by time, at most 400 rows, each of ``step_s`` seconds. ``worst_hour``: None where no hour stands
     out.
 

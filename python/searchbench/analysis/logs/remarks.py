@@ -8,6 +8,8 @@ from pathlib import PurePath
 
 from searchbench.analysis.logs.bands import Band
 from searchbench.analysis.logs.model import LogJudgement, Remark, Row
+from searchbench.analysis.logs.spread import SLOW_LOGS
+from searchbench.logs.record import NEW_NAMES
 
 
 def remarks(of: LogJudgement) -> Iterator[Remark]:
@@ -25,6 +27,21 @@ def remarks(of: LogJudgement) -> Iterator[Remark]:
         yield from _again(of)
     yield from _new(of)
     yield from _reading(of)
+
+
+_ALL = 0.99  # of the searches, which are then called all
+
+# Their stamps never name a zone.
+_NO_ZONE = frozenset(("sphinx", "sphinxql", "groonga"))
+
+
+def clock_of(of: LogJudgement) -> str:
+    """By which clock the times are that are shown, in words."""
+    if of.zone:
+        return "UTC"
+    if {str(s["format"]) for s in of.sources if s["entries"]} <= _NO_ZONE:
+        return "as the log writes it"
+    return "UTC where the log names its zone, else as it writes it"
 
 
 def seconds(value: float | None, resolution_s: float | None = None) -> str:
@@ -54,7 +71,20 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         )  # fmt: skip
         return
     q = {name: bound(value, of.resolution_s) for name, value in all_.quantiles_s.items()}
-    text = f"Half of the searches took {q['p50']}, 95 % {q['p95']}, 99 % {q['p99']}; the longest "
+    cut_s = _cut_off(of)
+    if cut_s is not None:
+        yield Remark(
+            "warning", "Slow searches only",
+            f"Times begin all at once at {seconds(cut_s)}, so the log seems to have only what took "
+            "longer than a threshold of its server. How long all searches took is not known: of "
+            "those that are left out nothing is in any figure here.",
+            "Log all for a while: long_query_time = 0, log_min_duration_statement = 0, or 0ms.",
+        )  # fmt: skip
+    whose = "the searches" if cut_s is None else "the searches in the log"
+    if of.spread.count < _ALL * all_.n:
+        whose = f"the searches whose time the log has ({100 * of.spread.count / all_.n:.2g} % of "
+        whose += "all)"
+    text = f"Half of {whose} took {q['p50']}, 95 % {q['p95']}, 99 % {q['p99']}; the longest "
     text += f"took {bound(all_.max_s, of.resolution_s)}."
     yield Remark("note", "Times", text)
     if of.clocks:
@@ -68,6 +98,12 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         )  # fmt: skip
     if of.bands.bands:
         yield Remark("note", "Bands", _bands(of))
+
+
+def _cut_off(of: LogJudgement) -> float | None:
+    """From where on a log has times, if it is one of slow searches."""
+    formats = {str(s["format"]) for s in of.sources if s["entries"]}
+    return of.spread.begins_at_once_s() if formats & SLOW_LOGS else None
 
 
 def _clocks(of: LogJudgement) -> str:
@@ -115,9 +151,10 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         at = datetime.fromtimestamp(hour.at_s, UTC).strftime("%Y-%m-%d %H:%M")
         yield Remark(
             "note", "Worst hour",
-            f"In the hour from {at} on, {hour.n:,} searches took {seconds(hour.mean_s)} on average,"
-            f" {hour.mean_s / hour.usual_s:.2g} times as long as in the median of {hour.hours:,} "
-            f"hours ({seconds(hour.usual_s)}). Of all the time that searches took, it has "
+            f"In the hour from {at} on ({clock_of(of)}), {hour.n:,} searches took "
+            f"{seconds(hour.mean_s)} on average, {hour.mean_s / hour.usual_s:.2g} times as long as "
+            f"in the median of {hour.hours:,} hours ({seconds(hour.usual_s)}). "
+            f"Of all the time that searches took, it has "
             f"{100 * hour.share_of_time:.2g} %.",
             "Read the lines of that hour alone to see which server and which class it was.",
         )  # fmt: skip
@@ -164,7 +201,14 @@ def _answers(of: LogJudgement, all_: Row) -> Iterator[Remark]:
                       "nothing cannot be counted.")  # fmt: skip
     elif all_.zero >= 0.01:
         yield Remark("note", "No hits", f"{100 * all_.zero:.2g} % of the searches found nothing.")
-    if all_.errors is None:
+    told = [row for row in of.by.get("server", ()) if row.errors is not None]
+    if all_.errors is None and told:
+        n = sum(row.n for row in told)
+        share = sum((row.errors or 0.0) * row.n for row in told) / n
+        text = f"Of {n:,} of the {all_.n:,} searches the logs say whether they failed: "
+        text += f"{100 * share:.2g} % of these did."
+        yield Remark("warning" if share >= 0.01 else "note", "Errors", text)
+    elif all_.errors is None:
         yield Remark("note", "Errors", "The log does not say which searches failed.")
     elif all_.errors > 0:
         severity = "warning" if all_.errors >= 0.01 else "note"
@@ -188,12 +232,17 @@ def _again(of: LogJudgement) -> Iterator[Remark]:
     if of.repeats is None or of.repeats.repeated < 0.01:
         return
     told = f"{100 * of.repeats.repeated:.0f} % of the searches repeat the words of an earlier one"
+    if of.all and of.repeats.requests < _ALL * of.all.n:
+        part = of.repeats.requests / of.all.n
+        told = f"Of the searches whose words the log has ({100 * part:.2g} % of all), {told}"
+        told = told.replace("of the searches repeat", "repeat")
     fit = [cache for cache in of.repeats.caches if cache.lru >= 0.01]
     if fit:
         best = next((c for c in fit if c.lru >= 0.8 * fit[-1].lru), fit[-1])
         told += (
             f"; a cache of {best.entries:,} answers would have saved about {100 * best.lru:.0f} % "
-            "if they came in random order. It may be much more where repetitions follow each other "
+            f"{'of them ' if told.startswith('Of ') else ''}if they came in random order. It may "
+            "be much more where repetitions follow each other "
             "closely, and less where pages, filters or changes of the index make answers differ"
         )
     yield Remark("note", "Repetition", told + ".")
@@ -204,7 +253,8 @@ def _new(of: LogJudgement) -> Iterator[Remark]:
         several = {"class": "classes", "index": "indexes"}.get(kind, kind)
         word = kind if len(names) == 1 else several
         shown = ", ".join(f"`{name}`" for name in names[:5]) + (", .." if len(names) > 5 else "")
-        yield Remark("note", "New", f"{len(names)} {word} not met before: {shown}.")
+        more = " or more" if len(names) >= NEW_NAMES else ""
+        yield Remark("note", "New", f"{len(names)}{more} {word} not met before: {shown}.")
 
 
 def _reading(of: LogJudgement) -> Iterator[Remark]:

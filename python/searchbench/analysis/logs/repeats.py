@@ -39,14 +39,23 @@ class Repeats:
     caches: tuple[Cache, ...]
 
 
-def repeats(n: NDArray[np.uint64], dropped: int, short: int, registers: bytes) -> Repeats | None:
-    """From how often each query was asked. ``dropped``: requests of queries that were not kept."""
+def repeats(
+    n: NDArray[np.uint64],
+    dropped: int,
+    short: int,
+    registers: bytes,
+    failed: NDArray[np.uint64] | None = None,
+) -> Repeats | None:
+    """From how often each query was asked, and how often it ``failed``: that is an answer which no
+    cache keeps. ``dropped``: requests of queries that were not kept.
+    """
     requests = int(n.sum()) + dropped
     if not requests:
         return None
     distinct = estimate(registers) if dropped else float(len(n))
     # Queries alike in how often they were asked are alike in all that follows.
-    times, queries = np.unique(n.astype(np.int64), return_counts=True)
+    answered = n.astype(np.int64) - (0 if failed is None else failed.astype(np.int64))
+    times, queries = np.unique(answered[answered > 0], return_counts=True)
     return Repeats(
         requests,
         distinct,
@@ -73,6 +82,8 @@ def _best(times: NDArray[np.int64], queries: NDArray[np.int64], size: int) -> fl
 
 def _lru(times: NDArray[np.int64], queries: NDArray[np.int64], size: int) -> float:
     """Che (2002): an answer stays for T requests, where T makes the cache just full."""
+    if not len(times):
+        return 0.0
     share = times / float((times * queries).sum())
     low, high = 0.0, 1.0
     while float((queries * -np.expm1(-share * high)).sum()) < size and high < 1e18:

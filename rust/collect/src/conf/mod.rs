@@ -2,6 +2,7 @@
 
 mod keys;
 mod kinds;
+mod places;
 mod read;
 mod scope;
 #[cfg(test)]

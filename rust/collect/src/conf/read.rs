@@ -8,7 +8,7 @@ use super::keys::{self, GLOBAL, REFUSED, TOP, TYPES, nearest};
 use super::kinds::{buckets, buffer, events, files, multi, network};
 use super::scope::Scope;
 use super::text::{Block, parse};
-use super::{Kind, Mistake, Pattern, Settings, TopStore};
+use super::{Kind, Mistake, Pattern, Settings, TopStore, places};
 
 /// Scribe's own.
 pub const PORT: u16 = 1463;
@@ -44,20 +44,31 @@ fn settings(file: &Scope<'_>) -> Settings {
             hint,
         );
     }
+    let new_thread_per_category = file.yes("new_thread_per_category", true);
+    let stores: Vec<_> = stores
+        .into_iter()
+        .filter_map(|block| top_store(file, block))
+        .collect();
+    for (line, place) in places::shared(&stores, new_thread_per_category) {
+        let what = format!("another store writes {place} too: a buffer deletes what it has sent");
+        file.wrong(
+            line,
+            "file_path",
+            what,
+            "give each a file_path or base_filename of its own",
+        );
+    }
     Settings {
         host: file.text("host").map(String::from),
         port: file.within("port", PORT.into(), 0, u16::MAX.into()) as u16,
         max_msg_per_second: number("max_msg_per_second", 0),
         max_queue_bytes: file.within("max_queue_size", 5_000_000, 1, MOST),
         check_interval: Duration::from_secs(number("check_interval", 5).max(1)),
-        new_thread_per_category: file.yes("new_thread_per_category", true),
+        new_thread_per_category,
         threads: file.within("num_thrift_server_threads", 3, 1, 1024) as usize,
         max_conn: number("max_conn", 0) as usize,
         state_path: file.text("state_path").map(PathBuf::from),
-        stores: stores
-            .into_iter()
-            .filter_map(|block| top_store(file, block))
-            .collect(),
+        stores,
     }
 }
 

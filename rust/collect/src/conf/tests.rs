@@ -222,3 +222,31 @@ fn names_cannot_lead_out_of_their_folder() {
         );
     }
 }
+
+#[test]
+fn two_stores_do_not_have_the_same_buffered_files() {
+    let buffered = |category: &str, port: u32, folder: &str| {
+        format!(
+            "<store>\ncategory={category}\ntype=buffer\n<primary>\ntype=network\nremote_host=a\n\
+             remote_port={port}\n</primary>\n<secondary>\ntype=file\nfile_path={folder}\n\
+             </secondary>\n</store>\n"
+        )
+    };
+    let twice = buffered("web", 1, "/spool") + &buffered("web", 2, "/spool");
+    let found = mistake(&twice);
+    assert!(found.fatal);
+    assert_eq!(found.line, 14);
+    assert!(found.what.contains("/spool/web"), "{}", found.what);
+    for category in ["default", "web*"] {
+        mistake(&(buffered(category, 1, "/spool") + &buffered(category, 2, "/spool")));
+    }
+    let file = |category: &str, more: &str| {
+        format!("<store>\ncategory={category}\ntype=file\nfile_path=/logs\n{more}\n</store>\n")
+    };
+    right(&(file("a", "base_filename=all") + &file("b", "base_filename=all")));
+    // Of two categories, in two folders, under two names: each has its own.
+    right(&(buffered("web", 1, "/spool") + &buffered("shop", 2, "/spool")));
+    right(&(buffered("web", 1, "/spool") + &buffered("web", 2, "/spool2")));
+    right(&(file("a", "") + &file("b", "") + &file("default", "") + &file("w*", "")));
+    right(&(file("a", "base_filename=x") + &file("a", "base_filename=y")));
+}

@@ -8,7 +8,9 @@
 //! ```
 //!
 //! The duration is what follows the agent, if it is a number: with a point seconds (`$request_time`),
-//! a whole number microseconds (`%D`), unless `Settings::unit_ns` says otherwise. nginx writes the
+//! a whole number microseconds (`%D`), unless `Settings::unit_ns` says otherwise. Of a whole number
+//! before one with a point the latter is it (`$request_length $request_time`, as Kubernetes'
+//! ingress has them); of two whole numbers (Apache's `%I %O`) neither is known to be. nginx writes the
 //! time of the end, Apache that of the start; both only in seconds here, so nothing is subtracted.
 //! A search is a request with a parameter that is searched for, or whose path says so.
 
@@ -20,6 +22,9 @@ use crate::source::{Block, Lines};
 use crate::words;
 
 const MICROSECONDS: &str = "durations without a point, taken as microseconds (Apache's %D)";
+
+const NUMBERS: &str = "two whole numbers after the agent, of which neither is known to be a duration \
+                       (--unit us says that the first is)";
 
 /// Words in a path that say it is a search.
 const SEARCHING: [&[u8]; 5] = [b"search", b"select", b"query", b"suggest", b"find"];
@@ -124,6 +129,8 @@ struct Line<'a> {
     server: &'a [u8],
     index: &'a [u8],
     assumed: bool,
+    /// Whole numbers, of which none is known to be the duration.
+    numbers: bool,
     /// The line was cut before its end, as HAProxy does.
     cut: bool,
 }
@@ -159,19 +166,31 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
         };
         rest = after;
     }
-    let mut assumed = false;
+    let (mut assumed, mut numbers) = (false, false);
     let ns = rest.strip_prefix(b" ").and_then(|rest| {
-        let (text, _) = word(rest);
+        let (text, after) = word(rest);
         let text = text.strip_suffix(b",").unwrap_or(text);
-        let unit = if unit_ns > 0 {
-            unit_ns
-        } else if near(b'.', text).is_some() {
-            1_000_000_000
-        } else {
-            assumed = true;
-            1_000
-        };
-        duration(text, unit)
+        if unit_ns > 0 {
+            return duration(text, unit_ns);
+        }
+        if near(b'.', text).is_some() {
+            return duration(text, 1_000_000_000);
+        }
+        if number(text).is_some() {
+            let (next, _) = word(after.strip_prefix(b" ").unwrap_or(after));
+            let next = next.strip_suffix(b",").unwrap_or(next);
+            if near(b'.', next).is_some()
+                && let Some(found) = duration(next, 1_000_000_000)
+            {
+                return Some(found);
+            }
+            if number(next).is_some() {
+                numbers = true;
+                return None;
+            }
+        }
+        assumed = true;
+        duration(text, 1_000)
     });
     let mut before = line[..open].trim_ascii_end().rsplitn(3, |&b| b == b' ');
     let user = before.next().filter(|&u| u != b"-").unwrap_or(b"");
@@ -187,6 +206,7 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
         server,
         index: b"",
         assumed: assumed && ns.is_some(),
+        numbers,
         cut: false,
     })
 }
@@ -218,6 +238,7 @@ fn haproxy<'a>(rest: &'a [u8], at_ns: i64) -> Option<Line<'a>> {
         server: &back[slash + 1..],
         index: &back[..slash],
         assumed: false,
+        numbers: false,
         cut,
     })
 }
@@ -312,7 +333,7 @@ fn index_of(path: &[u8]) -> &[u8] {
 impl Reader for Access {
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut lines = Lines::new(block);
-        let (mut assumed, mut cut, mut strange) = (0u64, 0u64, 0u64);
+        let (mut assumed, mut numbers, mut cut, mut strange) = (0u64, 0u64, 0u64, 0u64);
         while lines.at < block.end {
             let Some((_, line)) = lines.step() else { break };
             out.seen.lines += 1;
@@ -324,6 +345,7 @@ impl Reader for Access {
                 continue;
             };
             assumed += u64::from(found.assumed);
+            numbers += u64::from(found.numbers);
             cut += u64::from(found.cut);
             let mut entry = Entry {
                 at_ns: found.at_ns,
@@ -369,10 +391,42 @@ impl Reader for Access {
         }
         if self.unit_ns == 0 {
             out.seen.note(MICROSECONDS, assumed);
+            out.seen.note(NUMBERS, numbers);
         }
         out.seen.note("cut short by the server that wrote it", cut);
         out.seen.note("no request of HTTP/1", strange);
         out.seen
             .note(TWICE, std::mem::take(&mut self.clock.ambiguous));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ns(after_agent: &str, unit_ns: u64) -> (Option<u64>, bool, bool) {
+        let line = format!(
+            "10.0.0.1 - - [20/Nov/2026:09:00:00 +0000] \"GET /s?q=a HTTP/1.1\" 200 10 \"-\" \"x\"{after_agent}"
+        );
+        let found = parse(line.as_bytes(), &mut Clock::default(), unit_ns).unwrap();
+        (found.ns.map(|(ns, _)| ns), found.assumed, found.numbers)
+    }
+
+    #[test]
+    fn the_size_of_a_request_is_not_its_duration() {
+        // $request_time; %D; what is no number.
+        assert_eq!(ns(" 0.250 0.249", 0), (Some(250_000_000), false, false));
+        assert_eq!(ns(" 1719", 0), (Some(1_719_000), true, false));
+        assert_eq!(
+            ns(" 1719 www.example.org", 0),
+            (Some(1_719_000), true, false)
+        );
+        assert_eq!(ns(" - 12", 0).0, None);
+        // Kubernetes' ingress: $request_length $request_time [$proxy_upstream_name] ..
+        let ingress = " 512 0.250 [default-search-80] [] 10.1.2.3:8080 1234 0.249 200 abc";
+        assert_eq!(ns(ingress, 0), (Some(250_000_000), false, false));
+        // Apache's combinedio: %I %O; the user may know that they are others.
+        assert_eq!(ns(" 512 5120", 0), (None, false, true));
+        assert_eq!(ns(" 512 5120", 1_000), (Some(512_000), false, false));
     }
 }
