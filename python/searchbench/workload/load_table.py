@@ -3,6 +3,8 @@
 A table may describe several loads: a list of steps (a sweep), or ``find_capacity``, a search that
 chooses its rates itself. Whoever plans resolves those into the tables of single loads, which
 ``loads.open_load`` takes.
+
+Longer than most files, because what goes together is said beside the keys.
 """
 
 from __future__ import annotations
