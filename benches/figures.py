@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benches import (
+    away,
     capacity,
     cars,
     client_cpu,
@@ -66,6 +67,7 @@ BENCHES: dict[str, Callable[[], Iterable[Figure | Table | Missing]]] = {
     "ingest": ingest.figures,
     "ingest-cars": cars.figures,
     "collect": collect.figures,
+    "away": away.figures,
     "judge": judge.figures,
     "judge-verdicts": judge_verdicts.figures,
     "judge-capacity": judge_capacity.figures,

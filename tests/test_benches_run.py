@@ -6,7 +6,7 @@ No test asserts how fast or how large anything is: machines differ, and are busy
 from __future__ import annotations
 
 import pytest
-from benches import cars, million, roles
+from benches import away, cars, million, roles
 from benches.figure import Figure
 from benches.table import Table
 
@@ -47,6 +47,12 @@ def test_readers_beside_a_writer_have_a_ratio_and_a_floor_for_each_figure() -> N
         assert figure.at_most is not None
         assert figure.at_most >= 0
         assert "pairs of the A/A control" in figure.note
+
+
+def test_what_a_collector_kept_while_its_upstream_was_away_arrives() -> None:
+    memory, lacking = away.figures(2.0)
+    assert int(memory.note.partition(" ")[0].replace(",", "")) >= 1_000
+    assert lacking.measured == 0
 
 
 def test_cars_come_into_a_system_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
