@@ -1,10 +1,15 @@
-"""What a log was once wrongly said to be, each beside what must stay."""
+"""What a log was once wrongly said to be, each beside what must stay.
+
+Longer than most files, because each is one case of the same.
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -16,7 +21,7 @@ from searchbench.analysis.logs.against import Against, against
 from searchbench.analysis.logs.judge import judge_log
 from searchbench.analysis.logs.model import LogJudgement
 from searchbench.logs import record as records
-from searchbench.logs.counts import Options, count
+from searchbench.logs.counts import Counts, Options, count
 from searchbench.logs.entries import read_entries
 from searchbench.logs.searches import searches_of
 from searchbench.logs.sources import find
@@ -317,6 +322,53 @@ def test_more_new_names_than_are_kept_are_not_counted_as_so_many(tmp_path: Path)
             of = judge_log(kept.counts, new=kept.about["increments"][-1]["new"])
             told.append(said(of, "New").partition(":")[0])
     assert told == ["", "100 or more classes not met before", "3 classes not met before"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_log_that_is_rotated_while_it_is_read_is_not_read_again(
+    tmp_path: Path, packed: bool
+) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    log = folder / "query.log"
+    log.write_text("".join(plain(i, text=f"w{i}") for i in range(300)))
+
+    def counting(*given: Any) -> Counts:
+        found = count(*given)
+        if packed:
+            (folder / "query.log.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+            log.unlink()
+        else:
+            log.rename(folder / "query.log.1")
+        log.write_text(plain(4000, text="new"))
+        return found
+
+    records.add(tmp_path / "record", find([folder]), Options(), None, counting)
+    found = records.add(tmp_path / "record", find([folder]), Options())
+    assert sum(s["entries"] for s in found.counts.sources) == 301
+    # What is new in the old one is read, too.
+    if not packed:
+        with (folder / "query.log.1").open("a") as old:
+            old.write(plain(3999, text="late"))
+        found = records.add(tmp_path / "record", find([folder]), Options())
+        assert sum(s["entries"] for s in found.counts.sources) == 302
+
+
+@pytest.mark.parametrize("n", [1_000, 20_000])
+def test_times_that_go_on_below_the_resolution_do_not_pile_up_there(tmp_path: Path, n: int) -> None:
+    rng = np.random.default_rng(4)
+    found = []
+    for i in range(8):
+        log = tmp_path / f"{i}.log"
+        ms = 1e3 * 10 ** rng.uniform(-4, 1, n)  # the same in each decade, a fifth below 1 ms
+        log.write_text("".join(plain(k / 10, t) for k, t in enumerate(np.floor(ms))))
+        found.append(len(judged(log).bands.bands))
+    assert found.count(1) >= 7
+    # Three fifths of them below it, and a place without any: two bands.
+    log = tmp_path / "two.log"
+    ms = np.where(rng.random(n) < 0.6, 0, 100 * np.exp(0.3 * rng.standard_normal(n)))
+    log.write_text("".join(plain(k / 10, t) for k, t in enumerate(np.floor(ms))))
+    assert len(judged(log).bands.bands) == 2
 
 
 def test_hours_that_differ_by_chance_have_no_worst(tmp_path: Path) -> None:

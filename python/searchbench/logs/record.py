@@ -25,7 +25,14 @@ import pyarrow.parquet as pq
 
 from searchbench.errors import RecordError
 from searchbench.logs.counts import TEXTS, Counting, Counts, Options, count
-from searchbench.logs.sources import Source, identity, known_again, tail, with_header
+from searchbench.logs.sources import (
+    Source,
+    called_now,
+    identity,
+    known_again,
+    tail,
+    with_header,
+)
 
 FORMAT = 1
 NEW_NAMES = 100  # of a kind, at most, that an increment names as new
@@ -104,7 +111,7 @@ def add(
             on_tick,
         )
     for source, read in zip(known, made.sources, strict=True):
-        read["tail"] = tail(source, int(read["read_bytes"]))
+        read["tail"] = tail(called_now(source), int(read["read_bytes"]))
     increment = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "entries": sum(s["entries"] for s in made.sources),

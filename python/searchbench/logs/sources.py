@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import gzip
 import hashlib
 import io
@@ -180,6 +181,22 @@ def tail(source: Source, read_bytes: int) -> str:
     except (OSError, EOFError, zlib.error, pa.ArrowException):
         return ""
     return _digest(last) if len(last) == read_bytes - begin else ""
+
+
+def called_now(source: Source) -> Source:
+    """The same file under the name that it has now in its folder: it may have been rotated, and
+    packed, while it was read. The same source where none there begins as it did.
+    """
+    if source.path == STANDARD_INPUT or not source.head_bytes:
+        return source
+    path = Path(source.path)
+    beside = sorted(p for p in path.parent.glob(f"{glob.escape(path.stem)}*") if p != path)
+    for one in (path, *beside):
+        named = replace(source, path=str(one))
+        with suppress(QueryError):
+            if one.is_file() and _digest(_head(named)[: source.head_bytes]) == source.digest:
+                return named
+    return source
 
 
 def with_header(source: Source, folder: Path) -> Source:

@@ -93,7 +93,10 @@ def _with_below(
     """The bands with that below the resolution, if times pile up there and do not only thin out."""
     # Below, they are spread over a decade at least.
     edge = float(smooth[: round(0.2 / STEP)].max()) if len(smooth) else 0.0
-    if below < _BELOW * total or (peaks and below * STEP <= edge):
+    beside = edge / STEP  # a decade, known from some 2 sqrt(pi) bandwidths
+    chance = math.sqrt(below + beside / (2 * math.sqrt(math.pi) * BANDWIDTH))
+    more = below - beside > max(_DEEP * below, _SURE * chance)
+    if below < _BELOW * total or (peaks and not more):
         return tuple(found)
     high, share = resolution / 1e9, below / total
     if peaks and peaks[0] <= 1:
