@@ -82,6 +82,8 @@ WEB = '10.0.0.1 - - [22/Nov/2026:11:03:0{i} +0000] "GET {path} HTTP/1.1" 200 10 
          "ranker=expr('sum(lcs)+bm25')"),
         ("a.log", WEB.replace("{path}", "/search?q=%40zanzibar"), "q=@"),
         ("a.log", WEB.replace("{path}", "/search?q=joe%40zanzibar.org"), "@"),
+        ("a.log", WEB.replace("{path}", "/search?Zanzibar"), "/search?"),
+        ("a.log", WEB.replace("{path}", "/search?red+zanzibar&pretty&page=2"), "&pretty&page=2"),
         ("a.log", WEB.replace("{path}", "/d/select?table=Docs&query=title:@zanzibar"), "title:@"),
         ("a.log", WEB.replace("{path}", "/solr/a/select?q=*:*&fq=author:zanzibar+AND+year:2024"),
          "author:"),
@@ -99,7 +101,7 @@ def test_no_word_is_left_that_only_looks_like_structure(
     found = written(log, tmp_path / "out.jsonl", "--anonymise")
     told = json.dumps([found, about(tmp_path / "out.jsonl")])
     assert len(found) == 5
-    assert "zanzibar" not in told
+    assert "zanzibar" not in told.lower()
     assert stays in told
 
 

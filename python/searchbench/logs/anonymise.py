@@ -68,6 +68,9 @@ _HOW = _names(
     "locale format indent columns fields typed_keys request_cache index collection"
 )
 
+# Those that have no value where they are asked for; any other without one may be what was typed.
+_FLAGS = _names("pretty human explain error_trace flat_settings v help debug debugquery")
+
 # Those in which names of fields stand beside values.
 _SCRIPTS = _names("filter scorer drilldown_filter post_filter slice_filter")
 
@@ -134,8 +137,8 @@ def _line(line: Mapping[str, Any], of: Words, formats: Sequence[str]) -> dict[st
         # A fingerprint has no values but these.
         found["class"] = _DOLLAR.sub("?", str(found["class"]))
     elif "path" in found:
+        found["class"] = _class_of_path(str(found["class"]), of, _bare(found["path"]))
         found["path"] = _path(found["path"], of)
-        found["class"] = _class_of_path(str(found["class"]), of)
         if "body" in found:
             found["body"] = _body(found["body"], of)
         if "headers" in found:
@@ -191,9 +194,23 @@ def _path(path: str, of: Words) -> str:
             plain = unquote_plus(value, errors="surrogateescape")
             put = _script(plain, of) if known in _SCRIPTS else in_text(plain, of, ":")
             value = quote(put, safe="!'()*,:@/$-._~", errors="surrogateescape")
+        elif known and not equals and known not in (_HOW | _FLAGS):
+            name = _typed(name, of)
         kept += name + equals + value + behind
     kept = kept.rstrip("&;") if not query.endswith(("&", ";")) else kept
     return _segments(before, of) + (mark if kept else "") + kept
+
+
+def _bare(path: str) -> set[str]:
+    """Parameters without a value (``/search?red``), lowered: somebody may have typed them."""
+    pairs = re.split("[&;]", path.partition("?")[2])
+    names = {unquote_plus(pair).lower() for pair in pairs if pair and "=" not in pair}
+    return names - _HOW - _FLAGS
+
+
+def _typed(name: str, of: Words) -> str:
+    plain = unquote_plus(name, errors="surrogateescape")
+    return quote(in_text(plain, of), safe=".-_~", errors="surrogateescape")
 
 
 def _segments(path: str, of: Words) -> str:
@@ -210,11 +227,15 @@ def _segments(path: str, of: Words) -> str:
     return "/".join(found)
 
 
-def _class_of_path(of_class: str, of: Words) -> str:
-    """A class is the path with the names of its parameters; numbers in it are N already."""
+def _class_of_path(of_class: str, of: Words, bare: set[str]) -> str:
+    """A class is the path with the names of its parameters; numbers in it are N already. ``bare``:
+    those that somebody may have typed.
+    """
     method, blank, rest = of_class.rpartition(" ") if " /" in of_class else ("", "", of_class)
     path, mark, names = rest.partition("?")
-    return method + blank + _segments(path, of) + mark + names
+    each = re.split("([&;])", names)
+    told = "".join(_typed(n, of) if unquote_plus(n).lower() in bare else n for n in each)
+    return method + blank + _segments(path, of) + mark + told
 
 
 def _script(text: str, of: Words) -> str:
