@@ -51,7 +51,7 @@ def held(draft: Draft, before: Sequence[Run], after: Sequence[Run], threshold: f
         return draft
     waited = SURE if -change > half else MAYBE
     why = (
-        f"held against the first, the latencies of the second give {percent(math.expm1(-change))} "
+        f"against the first, the latencies of the second suggest {percent(math.expm1(-change))} "
         f"{COUNTED}: {waited}, and the ratio is of what was counted"
     )
     reason = "; ".join(filter(None, (line.reason, why)))

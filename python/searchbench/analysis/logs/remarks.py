@@ -76,8 +76,8 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         yield Remark(
             "warning", "Slow searches only",
             f"Times begin all at once at {seconds(cut_s)}, so the log seems to have only what took "
-            "longer than a threshold of its server. How long all searches took is not known: of "
-            "those that are left out nothing is in any figure here.",
+            "longer than a threshold of its server. How long all searches took is not known: "
+            "those that the log leaves out are in none of these figures.",
             "Log all for a while: long_query_time = 0, log_min_duration_statement = 0, or 0ms.",
         )  # fmt: skip
     whose = "the searches" if cut_s is None else "the searches in the log"

@@ -76,8 +76,8 @@ PARAMETERS = described(
         "what exceeds it goes to disk",
         number("refresh_ms", 0, (0, 3_600_000)): "main+delta: how often, in ms, the delta is made "
         "anew if something changed; 0: only when a publisher asks",
-        number("merge_every", 0, (0, 1_000_000)): "main+delta: after the delta was made so often "
-        "it is merged into main (`indexer --merge`); 0: never",
+        number("merge_every", 0, (0, 1_000_000)): "main+delta: how many times the delta is "
+        "made before it is merged into main (`indexer --merge`); 0: it never is",
     }
 )
 
