@@ -83,7 +83,7 @@ def figures(seconds: float = SECONDS) -> Iterator[Figure]:
     yield Figure(
         f"collector: growth of its memory while its upstream is away for {seconds:g} s",
         max(settled) - settled[0], "MB", at_most=5,
-        note=f"{sent:,} messages kept; {settled[-1]:.1f} MB, {replaying:.1f} MB while they are sent",
+        note=f"{sent:,} messages kept; {settled[-1]:.1f} MB, {replaying:.1f} MB as they are sent",
     )  # fmt: skip
     yield Figure(
         "collector: of these, lost, sent twice or out of order",
@@ -113,7 +113,9 @@ def _collector(folder: Path, name: str, text: str) -> Iterator[tuple[psutil.Proc
             process.wait(60)
 
 
-def _send(server: psutil.Process, port: int, seconds: float) -> tuple[int, list[tuple[float, float]]]:
+def _send(
+    server: psutil.Process, port: int, seconds: float
+) -> tuple[int, list[tuple[float, float]]]:
     """How many messages were acknowledged, and the server's memory over time, in s and MB."""
     sent = calls = 0
     sizes: list[tuple[float, float]] = []
@@ -148,7 +150,7 @@ def _string(text: bytes) -> bytes:
 
 
 def _arrived(folder: Path, sent: int, server: psutil.Process) -> tuple[float, float]:
-    """Seconds until all was there (or nobody waits any longer), and the server's greatest memory."""
+    """Seconds until all was there, or nobody waits any longer; the server's greatest memory."""
     began, most = time.monotonic(), 0.0
     while (took := time.monotonic() - began) < PATIENCE_S:
         most = max(most, server.memory_info().rss / 1e6)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -42,6 +43,10 @@ class _Unasked:
 
     def pair(self, a: str, b: str) -> None:
         """None, as of two that were not asked the same."""
+
+    def measured(self, trial: str) -> SimpleNamespace:
+        """No requests: there are figures alone."""
+        return SimpleNamespace(query=np.zeros(0))
 
     def distinct(self, a: str) -> int:
         """How many queries there are."""
