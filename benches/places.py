@@ -18,9 +18,9 @@ from statistics import median
 import psutil
 from msgspec.structs import replace
 
+from benches import placed
 from benches.figure import Figure, Missing
 from benches.servers import HOST, closed, serving
-from searchbench.analysis.judge import judge
 from searchbench.engines.frames import QUERY, frame
 from searchbench.lab.place import cold, throttle, zfs
 from searchbench.lab.place.abilities import ability
@@ -30,7 +30,6 @@ from searchbench.lab.place.ledger import Ledger
 from searchbench.lab.place.storages import Storages
 from searchbench.lab.probe.probe import Probe
 from searchbench.lab.system.deploy import in_child
-from searchbench.measure.run import run
 from searchbench.places import Place, Storage
 
 ROUNDS = 3
@@ -56,25 +55,6 @@ for _ in range(touches):
 print("done", flush=True)
 sys.stdin.readline()
 """
-STUDY = """
-question = "Does a place without limits cost anything?"
-replicates = 5
-[corpus]
-family = "generated"
-documents = 5000
-[queries]
-distinct = 200
-logged = 4000
-repetition = "uniform"
-match = "any"
-[load]
-seconds = 4.0
-[systems.{system}]
-[places.plain]
-{places}
-[factors]
-"systems.{system}.place" = ["plain", "other"]
-"""
 
 
 def figures() -> Iterator[Figure | Missing]:
@@ -83,7 +63,7 @@ def figures() -> Iterator[Figure | Missing]:
     yield from _caps()
     yield from _rates()
     yield from _probe()
-    yield from _placed()
+    yield from placed.figures()
 
 
 @contextmanager
@@ -242,29 +222,3 @@ def _probe() -> Iterator[Figure]:
 
 def _answered(port: int) -> int:
     return len(closed(port, "frames", [frame(QUERY, b"{}")], 4, 1.5, idle="block").ok())
-
-
-def _placed() -> Iterator[Figure | Missing]:
-    """Throughput in a control group whose limit is not met, and in a namespace, against neither."""
-    half = psutil.virtual_memory().total // 2
-    for name, lever, system, places in (
-        ("control group", "memory", "tantivy", f'[places.other]\nmemory = "{half >> 20}M"'),
-        # A library host listens on loopback alone.
-        ("namespace", "hosts", "groonga", '[places.other]\nhost = "alone"\n[hosts.alone]'),
-    ):
-        if not (able := ability(lever)).here:
-            yield Missing(f"a study in a {name}: {able.missing}")
-            continue
-        with tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder:
-            path = Path(folder, "study.toml")
-            path.write_text(STUDY.format(system=system, places=places))
-            judged = judge(run(path, Path(folder, "record"), work=Path(folder, "work")))
-        (compared,) = [c for c in judged.comparisons if c.metric == "throughput"]
-        if compared.ratio is None:
-            raise RuntimeError(f"no ratio: {compared.reason}")
-        floor = judged.noise_floor
-        noise = f"noise floor {100 * (floor.value - 1):.1f} %" if floor else "no noise floor"
-        yield Figure(
-            f"a study in a {name}, against one without", 100 * abs(compared.ratio.value - 1), "%",
-            at_most=3, note=f"{compared.verdict}; {noise}",
-        )  # fmt: skip

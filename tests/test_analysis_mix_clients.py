@@ -272,3 +272,15 @@ def test_where_clients_are_not_known_counted_rates_accuse_nobody(
     assert (by["service_p99"].verdict, found.beyond_threshold) == ("slower", True)
     if not known:
         assert "by throughput" in found.not_known["x"]
+
+
+def test_a_side_with_fewer_clients_of_which_the_first_asked_little_has_its_own_rate() -> None:
+    rng, log = np.random.default_rng(5), np.tile(np.arange(5), 800).tolist()
+    many, one = (drive(n, n, None, lambda _, s=s: s, log, rng) for n, s in ((8, 0.01), (1, 1.0)))
+    for a, b in ((many, one), (one, many)):
+        mix = Mix(a, b, None)
+        rates_ = [
+            mix.value(m, Load(kind="closed", clients=8 if m is many else 1), "throughput")
+            for m in (a, b)
+        ]
+        assert rates_ == pytest.approx([800.0, 1.0] if a is many else [1.0, 800.0], rel=0.15)

@@ -148,7 +148,7 @@ class Mix:
         for m in (a, b):
             if m.client is None:
                 return None
-            counts.append(np.bincount(m.client[self._rows(m)]))
+            counts.append(np.bincount(m.client[self._rows(m)], minlength=int(m.client.max()) + 1))
         n = max(count.size for count in counts)
         # The other side may have had fewer clients.
         x, y = (np.pad(count, (0, n - count.size), constant_values=FEW) for count in counts)
@@ -179,7 +179,8 @@ class Mix:
             number = np.zeros(max(alone.size, int(client.max()) + 1), np.int64)
             number[: alone.size][alone] = 1 + np.arange(np.count_nonzero(alone))
             of = np.ones(int(number.max()) + 1)
-            of[0] = clients - (of.size - 1)
+            # Those that only the other side has are no clients of this one.
+            of[0] = clients - np.count_nonzero(alone[: int(client.max()) + 1])
         cycles = measured.response_ns / 1e9 + think_s
         every, group = number[client], number[client[rows]]
         total = np.bincount(group, weight, of.size)
