@@ -208,7 +208,7 @@ def _of_writers(results: list[RoleResult]) -> list[str]:
         own = [r for r in results if (r.how, r.unasked) == (how, unasked)]
         where = "" if len(own) == len(results) else f" of {', '.join(_who(own, results))}"
         if how == NOTHING:
-            found.append(f"There is nothing to publish{where}: {line(unasked)}.")
+            found.append(f"Nothing has to be published{where}: {line(unasked)}.")
         else:
             found.append(f"What makes documents visible{where}: {line(how)}. Where nobody asks for "
                          f"it, {line(unasked)}.")  # fmt: skip
