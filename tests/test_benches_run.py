@@ -5,14 +5,19 @@ No test asserts how fast or how large anything is: machines differ, and are busy
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from benches import away, cars, million, roles
+from benches import away, cars, million, placed, roles
 from benches.figure import Figure
 from benches.table import Table
 
+from searchbench.engines import ENGINES
 from searchbench.engines.groonga import Groonga
 from searchbench.engines.mariadb import MariaDB
 from searchbench.lab.get.install import missing
+from searchbench.lab.place.abilities import ability
+from searchbench.places import Place
 
 
 def test_no_method_has_a_statement_parsed_twice() -> None:
@@ -69,3 +74,16 @@ def test_cars_come_into_a_system_both_ways(monkeypatch: pytest.MonkeyPatch) -> N
         ("Groonga", "one by one", "150"),
     ]
     assert "Groonga one car in 100" in table.notes[0]
+
+
+def test_a_place_that_leaves_a_tenth_of_the_cpu_is_seen_to_cost_much(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if not (able := ability("cpu_share")).here:
+        pytest.skip(f"no share of CPU here: {able.missing}")
+    for name, short in (("STARTS", 2), ("TURNS", 6), ("TURN_S", 0.3), ("WARM_S", 0.3)):
+        monkeypatch.setattr(placed, name, short)
+    tenth = Place(name="there", cpu_share=0.1)
+    there, again = placed.asked_in_turns(ENGINES["tantivy"], tenth, tmp_path.resolve())
+    assert there.ratio < 0.5 < again.ratio < 2
+    assert there.low < there.ratio < there.high

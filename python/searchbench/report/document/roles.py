@@ -206,7 +206,7 @@ def _of_writers(results: list[RoleResult]) -> list[str]:
     found = []
     for how, unasked in dict.fromkeys((r.how, r.unasked) for r in results if r.how):
         own = [r for r in results if (r.how, r.unasked) == (how, unasked)]
-        where = "" if len(own) == len(results) else f" of {', '.join(_who(own, results))}"
+        where = "" if len(own) == len(results) else f" in {', '.join(_who(own, results))}"
         if how == NOTHING:
             found.append(f"Nothing has to be published{where}: {line(unasked)}.")
         else:
