@@ -284,3 +284,14 @@ def test_a_side_with_fewer_clients_of_which_the_first_asked_little_has_its_own_r
             for m in (a, b)
         ]
         assert rates_ == pytest.approx([800.0, 1.0] if a is many else [1.0, 800.0], rel=0.15)
+
+
+def test_a_side_that_answered_nothing_has_no_rate_and_none_is_found_for_the_other() -> None:
+    rng = np.random.default_rng(6)
+    some = drive(4, 4, None, lambda _: 0.01, list(range(5)) * 80, rng)
+    ids, ns = np.zeros(0, np.uint32), np.zeros(0, np.int64)
+    none = Measured(ids, ns, ns, ids.astype(np.uint8), some.window_s, ids.astype(np.uint16))
+    for a, b in ((some, none), (none, some)):
+        mix, load = Mix(a, b, None), Load(kind="closed", clients=4)
+        assert mix.queries == 0
+        assert [mix.value(m, load, "throughput") for m in (a, b)] == [None, None]

@@ -148,7 +148,8 @@ class Mix:
         for m in (a, b):
             if m.client is None:
                 return None
-            counts.append(np.bincount(m.client[self._rows(m)], minlength=int(m.client.max()) + 1))
+            had = int(m.client.max()) + 1 if m.client.size else 0  # none: it answered nothing
+            counts.append(np.bincount(m.client[self._rows(m)], minlength=had))
         n = max(count.size for count in counts)
         # The other side may have had fewer clients.
         x, y = (np.pad(count, (0, n - count.size), constant_values=FEW) for count in counts)
