@@ -342,6 +342,21 @@ def test_other_machines_are_a_finding(tmp_path: Path) -> None:
     assert [f.number for f in found.findings if f.kind == "other machine"] == ["cores: 2 and 64"]
 
 
+def test_a_fact_that_an_older_record_lacks_makes_no_other_machine(tmp_path: Path) -> None:
+    a, b = record(tmp_path / "a"), record(tmp_path / "b")
+
+    def found(facts: dict[str, Any]) -> list[str]:
+        for side, own in ((a, {}), (b, {"halt_poll_ns": 0})):
+            host = side.path / "host.json"
+            known = json.loads(host.read_text()) | own | facts.get(side.path.name, {})
+            host.write_text(json.dumps(known))
+        compared = compare_records(open_record(a.path), open_record(b.path))
+        return [f.number for f in compared.findings if f.kind == "other machine"]
+
+    assert found({}) == []
+    assert found({"a": {"halt_poll_ns": 200_000}}) == ["halt_poll_ns: 200000 and 0"]
+
+
 def test_treatments_are_matched_by_their_levels(tmp_path: Path) -> None:
     a = record(tmp_path / "a", levels={"load.clients": 4})
     b = record(tmp_path / "b", levels={"load.clients": 8})

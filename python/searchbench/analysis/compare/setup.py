@@ -12,7 +12,16 @@ from searchbench.analysis.compare.unread import Unread
 from searchbench.analysis.judgement import Agreement, Finding, SetupDifference
 from searchbench.record import Record
 
-MACHINE = ("cpu", "cores", "memory_bytes", "kernel", "governor", "clocksource", "virtual")
+MACHINE = (
+    "cpu",
+    "cores",
+    "memory_bytes",
+    "kernel",
+    "governor",
+    "clocksource",
+    "halt_poll_ns",
+    "virtual",
+)
 MISSING = "not on record"
 _EVERY_RUN = ("boot_id",)  # facts of a machine that are others after each start
 _OF_QUERIES = ("name", "digest", "distinct")
@@ -41,7 +50,10 @@ def findings(
     ``not_read``: by label, replies that nobody read. ``trials``: else they are sweeps or searches.
     """
     records = [*before, *after]
-    hosts = {f: list(dict.fromkeys(str(r.host.get(f)) for r in records)) for f in MACHINE}
+    # An older record lacks what was not looked at yet, which is no other machine.
+    hosts = {
+        f: list(dict.fromkeys(str(r.host[f]) for r in records if f in r.host)) for f in MACHINE
+    }
     differing = [f"{f}: {' and '.join(found)}" for f, found in hosts.items() if len(found) > 1]
     if differing:
         yield Finding(

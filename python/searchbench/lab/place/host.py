@@ -19,6 +19,7 @@ from searchbench.record.trial import Note
 
 _SYS = Path("/sys")
 _PROC = Path("/proc")
+_HALT_POLL = "module/haltpoll/parameters/guest_halt_poll_ns"
 _LOOK_S = 0.2
 _BUSY_CORES = 0.3
 
@@ -43,6 +44,7 @@ def fingerprint() -> dict[str, Any]:
         "governor": _read(_SYS / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "turbo_off": _read(_SYS / "devices/system/cpu/intel_pstate/no_turbo"),
         "smt": _read(_SYS / "devices/system/cpu/smt/control"),
+        "halt_poll_ns": _halt_poll_ns(),
         "virtual": "hypervisor" in _cpuinfo("flags").split(),
         "transparent_hugepages": _read(_SYS / "kernel/mm/transparent_hugepage/enabled"),
         "tcp_congestion_control": _read(_PROC / "sys/net/ipv4/tcp_congestion_control"),
@@ -71,6 +73,16 @@ def notes() -> Iterator[Note]:
             number=f"governor {governor}",
             meaning="the processor changes its frequency while it is measured",
             remedy="cpupower frequency-set -g performance",
+        )
+    if _halt_poll_ns() == 0:
+        yield Note(
+            kind="halted cores",
+            number="guest_halt_poll_ns 0",
+            meaning="this virtual machine halts a core as soon as it has nothing to do, and waking "
+            "it may take longer than a short request; a closed loop of few clients then measures "
+            "the waking",
+            remedy=f"echo 200000 > {_SYS / _HALT_POLL}, which is Linux's own default",
+            severity="note",
         )
     if cores < 2:
         yield Note(
@@ -105,6 +117,16 @@ def require_release_build() -> None:
         raise LabError(
             "the measuring core is a debug build, which is slow; build it with `uv sync`", "host"
         )
+
+
+def _halt_poll_ns() -> int | None:
+    """For how long a core of a virtual machine looks for work before it halts.
+
+    None where no guest decides that.
+    """
+    driver = _read(_SYS / "devices/system/cpu/cpuidle/current_driver")
+    found = _read(_SYS / _HALT_POLL) if driver == "haltpoll" else None
+    return int(found) if found else None
 
 
 def _cpuinfo(key: str) -> str:
