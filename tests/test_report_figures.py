@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import report_examples as examples
-from searchbench.analysis.judgement import Judgement, Scale
+from searchbench.analysis.judgement import Curve, Judgement, Scale
+from searchbench.analysis.roles.model import Event, OverTime
 from searchbench.report.document.compare import shown_comparisons
 from searchbench.report.figures import study as figures
 from searchbench.report.figures.curves import (
@@ -26,6 +27,7 @@ from searchbench.report.figures.curves import (
 )
 from searchbench.report.figures.draw import svg
 from searchbench.report.figures.look import DARK, MANY, NARROW, SERIES, SERIES_DARK, WIDE, Look
+from searchbench.report.figures.roles import over_time
 
 LOOKS = pytest.mark.parametrize("look", [WIDE, NARROW], ids=["wide", "narrow"])
 
@@ -202,3 +204,45 @@ def test_a_logarithmic_axis_has_its_values_inside_and_ends_on_ticks(low: float, 
     ticks = log_ticks(start, end)
     assert ticks
     assert all(start * 0.99 <= t <= end * 1.01 for t in ticks)
+
+
+def lines_of(drawn: str) -> list[list[list[tuple[float, float]]]]:
+    """Of each line of a drawing its unbroken parts, as points in the drawing's units."""
+    found = []
+    for path in re.findall(r'<path (?:[\w:-]+="[^"]*" )*?d="([^"]+)"', drawn):
+        if "L" not in path or "Z" in path:
+            continue
+        parts = [
+            [tuple(map(float, point.split(","))) for point in part.split("L")]
+            for part in path.split("M")[1:]
+        ]
+        found.append(parts)
+    return found
+
+
+@pytest.mark.parametrize("treatments", [1, MANY], ids=["together", "panels"])
+def test_no_line_crosses_the_time_in_which_a_server_was_down(treatments: int) -> None:
+    """Between 4 and 7 s nothing was answered well, so there is nothing to draw."""
+    seconds = tuple(at + 0.5 for at in range(20))
+    up = tuple(x for x in seconds if not 4 < x < 7)
+    times = (Curve("half", up, (0.002,) * len(up)), Curve("95 %", up, (0.01,) * len(up)))
+    good = Curve("good answers", seconds, tuple(100.0 * (x in up) for x in seconds))
+    down = Event("server killed", 4.0, 7.0)
+
+    def drawn(good: Curve | None) -> list[list[list[tuple[float, float]]]]:
+        over = OverTime("b01-t001", *times, (0.0, 20.0), (down,), good)
+        chart = over_time([(f"load {at}", over) for at in range(treatments)], WIDE)
+        level = (parts for parts in lines_of(svg(chart, "x", "x")) if len(parts[0]) > 2)
+        return [
+            parts for parts in level if len({y for part in parts for _, y in part}) == 1
+        ]  # those of the good answers go up and down
+
+    assert all(len(parts) == 1 for parts in drawn(None))
+    broken = drawn(good)
+    assert len(broken) >= 2 * treatments
+    halves = [parts for parts in broken if len(parts) == 2]
+    assert len(halves) == 2 * treatments
+    for before, after in halves:
+        gap = 4 * (before[1][0] - before[0][0])
+        assert (len(before), len(after)) == (4, 13)
+        assert after[0][0] - before[-1][0] == pytest.approx(gap, rel=0.01)

@@ -77,13 +77,17 @@ def time_axis(values: Iterable[float], title: str) -> Axis:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line to be drawn: its curve, the full name, a colour index, what each point says."""
+    """One line to be drawn: its curve, the full name, a colour index, what each point says.
+
+    ``breaks``: x of places, in ascending order, that the line does not cross.
+    """
 
     curve: Curve
     name: str
     colour: int
     tips: tuple[str, ...]
     dashed: bool = False
+    breaks: tuple[float, ...] = ()
 
 
 def two_lines(found: Sequence[tuple[str, tuple[Curve, Curve]]]) -> list[Line]:
@@ -202,6 +206,8 @@ def _line(
         )
         layers.append(band.encode(at[0], y.y("low:Q", few=few), alt.Y2("high:Q"), **own))
     drawn = base.mark_line(strokeWidth=2, clip=True, aria=False, color=SERIES[0])
+    if any(each.breaks for each in lines):
+        base = base.transform_filter("isValid(datum.y)")
     if points:
         mark = base.mark_point(filled=True, size=34, opacity=1, color=SERIES[0])
     else:
@@ -260,10 +266,11 @@ def data(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
 
 
 def _rows(lines: Sequence[Line], short: Sequence[str]) -> list[dict[str, Any]]:
-    """A row a point."""
-    rows = []
+    """A row a point, and one without y for each place that a line does not cross."""
+    rows: list[dict[str, Any]] = []
     for each, name in zip(lines, short, strict=True):
         curve = each.curve
+        rows += ({"name": name, "x": six(x), "y": None} for x in each.breaks)
         for i, (x, y) in enumerate(zip(curve.x, curve.y, strict=True)):
             row: dict[str, Any] = {"name": name, "x": six(x), "y": six(y), "tip": each.tips[i]}
             if curve.low and curve.high:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -39,7 +40,10 @@ def over_time(found: Sequence[tuple[str, OverTime]], look: Look) -> Chart:
     found = [(label, over) for label, over in found if len(over.tail.x) > 1]
     if not found:
         return None
-    lines = two_lines([(label, (over.tail, over.median)) for label, over in found])
+    lines = [
+        replace(each, breaks=_without_answers(found[each.colour][1]))
+        for each in two_lines([(label, (over.tail, over.median)) for label, over in found])
+    ]
     end = max(over.window[1] for _, over in found)
     x = Axis("seconds since the start of the drive", (0, end))
     y = time_axis([v for each in lines for v in each.curve.y], "response")
@@ -67,6 +71,12 @@ def over_time(found: Sequence[tuple[str, OverTime]], look: Look) -> Chart:
         return drawn
     top = max(n for each in good for n in each.curve.y)
     return under(drawn, good, x, Axis("good answers/s", (0, max(1.0, top * 1.1))), _BELOW)
+
+
+def _without_answers(over: OverTime) -> tuple[float, ...]:
+    """When nothing that was due was answered well: the server was down."""
+    good = over.good
+    return () if good is None else tuple(x for x, y in zip(good.x, good.y, strict=True) if not y)
 
 
 def visible(results: Sequence[RoleResult], look: Look) -> Chart:
