@@ -18,10 +18,13 @@ from searchbench.engines import mysql_form, mysql_prepared, postgres_extended, p
 from searchbench.engines.engine import Engine, Request, Wire
 from searchbench.engines.mysql_prepared import Take
 from searchbench.engines.native import Native
+from searchbench.engines.packed import Packed
 from searchbench.errors import Unsupported
 from searchbench.workload.operations.model import Sent
 
 MOST_PREPARED = 1000
+FEW = 1000
+"""So many exchanges of one operation are kept one by one, and more in one piece."""
 DRIVERS = {
     "mysql": "one by one: libmysqlclient, PyMySQL, mysql2 (Node), go-sql-driver, Connector/J; "
     "pipelined: MariaDB Connector/J (batches), mariadb (Node) with pipelining",
@@ -147,7 +150,7 @@ class Encoder:
 
     def request(self, sent: Iterable[Sent]) -> Request:
         """One operation: an exchange for each statement, or for several that are sent at once."""
-        before, timed, after = (list[bytes](), list[bytes](), list[bytes]())
+        before, timed, after = Packed(), Packed(), Packed()
         of = {"before": before, "timed": timed, "after": after}
         group: list[bytes] = []
         last: Sent | None = None
@@ -161,7 +164,12 @@ class Encoder:
             last = each
         if last is not None:
             of[last.when].append(self._ended(group, last))
-        return Request((*before, *timed, *after), len(before), len(after), operation=True)
+        counts = len(before), len(after)
+        whole = before if before else timed
+        if before:
+            whole.extend(timed)
+        whole.extend(after)
+        return Request(tuple(whole) if len(whole) <= FEW else whole, *counts, operation=True)
 
     def prelude(self, connection: Iterable[Sent]) -> tuple[bytes, ...]:
         """What each connection is sent first: its statements, then those that are prepared."""

@@ -108,7 +108,7 @@ class Request:
     first ``before`` are set-up and the last ``after`` are clean-up, which are not timed.
     """
 
-    exchanges: tuple[bytes, ...]
+    exchanges: Sequence[bytes]
     before: int = 0
     after: int = 0
     operation: bool = False

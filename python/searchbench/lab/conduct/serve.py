@@ -88,7 +88,11 @@ def tap(
     ):
         reply = running.ask(request)
         return Wiretap(
-            running.facts.version, running.argv, request.exchanges, reply, engine.decode(reply)
+            running.facts.version,
+            running.argv,
+            tuple(request.exchanges),
+            reply,
+            engine.decode(reply),
         )
 
 

@@ -8,6 +8,7 @@ which differ.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -353,7 +354,7 @@ def _about(
         statements=tally.timed,
         untimed=tally.untimed,
         exchanges=end - first.before,
-        sent_bytes=sum(len(first.exchanges[i]) for i in range(first.before, end)),
+        sent_bytes=sum(map(len, itertools.islice(first.exchanges, first.before, end))),
         prepared=tally.prepared,
         prelude=len(prelude),
     )

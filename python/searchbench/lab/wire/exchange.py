@@ -16,6 +16,7 @@ import numpy as np
 from searchbench import _core
 from searchbench.engines.answer import Hits
 from searchbench.engines.engine import Request, Wire
+from searchbench.engines.packed import Packed
 from searchbench.errors import LabError
 from searchbench.lab.wire.order import Manner, Order, arguments, one_by_one
 from searchbench.lab.wire.trace import Gathered
@@ -150,7 +151,7 @@ def samples_of(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.void]]:
 class Arena:
     """Requests as columns, for the core here or on another machine; as in ``_core.Requests``."""
 
-    arena: bytes
+    arena: bytes | bytearray
     exchange_ends: np.ndarray[tuple[int], np.dtype[np.uint64]]
     request_ends: np.ndarray[tuple[int], np.dtype[np.uint32]]
 
@@ -178,14 +179,13 @@ def prepare(requests: Sequence[Request]) -> _core.Requests:
 
 def lay_out(requests: Sequence[Request]) -> Arena:
     """The columns that ``prepare`` makes requests of."""
+    counts = np.fromiter((len(r.exchanges) for r in requests), np.uint32, len(requests))
+    request_ends = np.cumsum(counts, dtype=np.uint32)
+    if len(requests) == 1 and isinstance(packed := requests[0].exchanges, Packed):
+        return Arena(packed.data, packed.ends, request_ends)
     exchanges = [exchange for request in requests for exchange in request.exchanges]
     lengths = np.fromiter((len(e) for e in exchanges), np.uint64, len(exchanges))
-    counts = np.fromiter((len(r.exchanges) for r in requests), np.uint32, len(requests))
-    return Arena(
-        b"".join(exchanges),
-        np.cumsum(lengths, dtype=np.uint64),
-        np.cumsum(counts, dtype=np.uint32),
-    )
+    return Arena(b"".join(exchanges), np.cumsum(lengths, dtype=np.uint64), request_ends)
 
 
 def ask(endpoint: Endpoint, requests: Sequence[Request], *, timeout_s: float = 60.0) -> list[bytes]:
