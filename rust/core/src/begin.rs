@@ -72,6 +72,7 @@ impl<W: Wire> Worker<'_, W> {
         let job = self.new_job(&due);
         let conn = &mut self.conns[index as usize];
         conn.job = job;
+        conn.exchanges.clear();
         match conn.phase {
             Phase::Idle => self.send_exchange(index, now),
             Phase::Down => self.connect(index),
@@ -110,6 +111,12 @@ impl<W: Wire> Worker<'_, W> {
             self.deadlines.put(&mut self.conns, index, list, deadline);
         } else if conn.job.is_set_up() {
             conn.job.sent = now;
+        }
+        if self.shared.exchange_times {
+            let conn = &mut self.conns[index as usize];
+            if conn.job.is_timed() {
+                conn.exchanges.push(conn.job.sent_now(now));
+            }
         }
         self.flush(index);
     }

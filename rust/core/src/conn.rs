@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
+use crate::exchanges::ExchangeTimes;
 use crate::plan::Planned;
 use crate::sample::{NO_HOST_NS, Outcome, Sample};
 use crate::sys;
@@ -135,6 +136,22 @@ impl Job {
         self.operation && self.exchange == self.timed.start
     }
 
+    /// The exchange under way is one of those that are timed.
+    pub fn is_timed(&self) -> bool {
+        self.done < 0 && self.timed.contains(&self.exchange)
+    }
+
+    /// The exchange under way, which is sent now.
+    pub fn sent_now(&self, now: i64) -> ExchangeTimes {
+        ExchangeTimes {
+            sent: now,
+            first_byte: -1,
+            done: -1,
+            sample: 0,
+            exchange: self.exchange - self.timed.start,
+        }
+    }
+
     /// So many bytes came of what is timed.
     pub fn got(&mut self, count: usize) {
         if self.done < 0 {
@@ -210,6 +227,8 @@ pub struct Conn<W> {
     pub adapted: Vec<u8>,
     /// Reply bytes of the job that came before the last piece, where they are kept.
     pub kept: Vec<u8>,
+    /// The job's exchanges so far, where they are asked for; the last is the one under way.
+    pub exchanges: Vec<ExchangeTimes>,
     /// When the job (or the connect) is given up, and on which list that is; links of the list.
     pub deadline: i64,
     pub list: u8,
@@ -244,6 +263,7 @@ impl<W> Conn<W> {
             greeting: Vec::new(),
             adapted: Vec::new(),
             kept: Vec::new(),
+            exchanges: Vec::new(),
             deadline: 0,
             list: 0,
             linked: false,
@@ -283,6 +303,13 @@ impl<W> Conn<W> {
             None => sys::receive(fd, plain).map(|count| (count, count < plain.len())),
             Some(tls) => tls.receive(fd, plain, sealed),
         }
+    }
+
+    /// The exchange under way that has no answer yet, where exchanges are asked for.
+    #[inline]
+    pub fn under_way(&mut self) -> Option<&mut ExchangeTimes> {
+        let last = self.exchanges.last_mut()?;
+        (last.first_byte < 0).then_some(last)
     }
 
     /// The handshake of TLS is under way.

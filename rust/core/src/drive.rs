@@ -148,6 +148,7 @@ impl Drive {
             timeouts,
             tls: options.tls,
             capture_every: options.capture_every,
+            exchange_times: options.exchange_times,
             idle: options.idle,
             stop: Arc::new(StopFlag::new()?),
             cut_short: AtomicBool::new(false),
@@ -404,6 +405,7 @@ fn thread_body<W: Wire>(
         Ok(Part {
             log: worker.log,
             kept: worker.kept,
+            exchanges: worker.exchanges,
             account,
         })
     };

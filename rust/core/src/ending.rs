@@ -28,8 +28,11 @@ impl<W: Wire> Worker<'_, W> {
             conn.job.active = false;
             outcome = job.outcome.worse(outcome);
             self.active -= 1;
-            if self.record(&job, id, outcome, -1) && job.keep {
-                self.keep(index, &[]);
+            if self.record(&job, id, outcome, -1) {
+                self.keep_exchanges(index);
+                if job.keep {
+                    self.keep(index, &[]);
+                }
             }
         }
         let loss = Loss {
@@ -76,6 +79,17 @@ impl<W: Wire> Worker<'_, W> {
         }
     }
 
+    /// Keeps the exchanges of the sample just written, if there are any.
+    pub(crate) fn keep_exchanges(&mut self, index: u32) {
+        let sample = self.log.len() as u64 - 1;
+        let of = &mut self.conns[index as usize].exchanges;
+        if !of.is_empty() && !self.exchanges.take(sample, of) {
+            self.fatal = Some(io::Error::other(
+                "no room is left for the times of single statements: drive for a shorter time",
+            ));
+        }
+    }
+
     /// The end, now: as if `stop_ns` were now, and nothing were waited for.
     pub(crate) fn cut_short(&mut self) {
         self.pace.stop(self.clock.now());
@@ -91,8 +105,11 @@ impl<W: Wire> Worker<'_, W> {
                 conn.job.active = false;
                 let id = conn.id;
                 self.active -= 1;
-                if self.record(&job, id, Outcome::Unfinished, -1) && job.keep {
-                    self.keep(index, &[]);
+                if self.record(&job, id, Outcome::Unfinished, -1) {
+                    self.keep_exchanges(index);
+                    if job.keep {
+                        self.keep(index, &[]);
+                    }
                 }
             }
         }

@@ -19,6 +19,7 @@
 //! region    where: memory that grows without moving
 //! spill     what exceeds the memory goes to a file meanwhile
 //! kept      replies that are kept
+//! exchanges when each exchange of a request was sent and answered
 //! options   what a drive can be asked to do
 //! shared    what all threads of a drive see
 //! drive     threads, start and stop
@@ -40,6 +41,7 @@ mod drive;
 mod ending;
 #[cfg(test)]
 mod exchange_tests;
+mod exchanges;
 #[cfg(test)]
 mod failure_tests;
 #[cfg(test)]
@@ -73,6 +75,7 @@ pub mod wire;
 pub use account::{Accounting, Counters, Opened, TargetUse, ThreadUse};
 pub use arena::Requests;
 pub use drive::Drive;
+pub use exchanges::{EXCHANGE_BYTES, ExchangeTimes};
 pub use idle::Idle;
 pub use options::{Error, Options, resolve};
 pub use pace::{ClosedLoop, Load, OpenLoop};

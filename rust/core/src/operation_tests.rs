@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use crate::sample::Outcome;
 use crate::testing::*;
 use crate::wire::{Greeting, Reply, Step, Wire};
-use crate::{Options, Requests, Trace};
+use crate::{ExchangeTimes, Options, Requests, Trace};
 
 const ERROR: &[u8] = b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\nfail";
 const SLOW_MS: u64 = 60;
@@ -163,4 +163,82 @@ fn a_prelude_is_said_one_after_another_and_what_is_refused_in_it_fails_the_conne
         wire.greet(b"++", &mut out),
         Greeting::Failed(Outcome::Malformed)
     );
+}
+
+/// The exchanges of operations: of which sample, which, and whether they were sent and answered.
+fn exchanges_of(
+    failing: &'static str,
+    slow: &'static [&'static str],
+) -> (Trace, Vec<ExchangeTimes>) {
+    let server = serve(move |_, socket, request| {
+        let text = String::from_utf8_lossy(request);
+        let path = text.split(' ').nth(1).unwrap_or_default();
+        if slow.contains(&path) {
+            sleep_ms(SLOW_MS);
+        }
+        say(socket, if path == failing { ERROR } else { HELLO })
+    });
+    let options = Options {
+        exchange_times: true,
+        ..options(server.address, 1, closed(1, 2))
+    };
+    let trace = drive_these(operation(), options);
+    let steps = trace.exchanges().to_vec();
+    (trace, steps)
+}
+
+#[test]
+fn each_exchange_that_is_timed_has_its_own_instants() {
+    let (trace, steps) = exchanges_of("", &["/setup", "/two", "/clean"]);
+    let found: Vec<_> = steps.iter().map(|s| (s.sample, s.exchange)).collect();
+    assert_eq!(found, [(0, 0), (0, 1), (1, 0), (1, 1)]);
+    for (sample, of) in samples(&trace).iter().zip(steps.chunks(2)) {
+        assert_eq!(of[0].sent, sample.sent);
+        assert_eq!(of[0].first_byte, sample.first_byte);
+        assert_eq!(of[1].done, sample.done);
+        for step in of {
+            assert!(step.sent <= step.first_byte && step.first_byte <= step.done);
+        }
+        assert!(of[0].done <= of[1].sent);
+        // The slow one is the second.
+        let [one, two] = [0, 1].map(|at| of[at].done - of[at].sent);
+        assert!(two >= SLOW_MS as i64 * 1_000_000 && 2 * one < two, "{of:?}");
+    }
+}
+
+#[test]
+fn an_operation_that_fails_has_the_exchanges_up_to_its_failure() {
+    let (trace, steps) = exchanges_of("/one", &[]);
+    let found: Vec<_> = steps.iter().map(|s| (s.sample, s.exchange)).collect();
+    assert_eq!(found, [(0, 0), (1, 0)]);
+    assert_eq!(steps[0].done, samples(&trace)[0].done);
+
+    let (_, steps) = exchanges_of("/setup", &[]);
+    assert_eq!(steps, []);
+}
+
+#[test]
+fn an_exchange_that_is_not_answered_in_time_has_no_end() {
+    let server = serve(|_, socket, request| {
+        let late = request.starts_with(b"GET /two ");
+        if late {
+            sleep_ms(4 * SLOW_MS);
+        }
+        say(socket, HELLO)
+    });
+    let options = Options {
+        exchange_times: true,
+        timeout_ns: SLOW_MS as i64 * 1_000_000,
+        ..options(server.address, 1, closed(1, 1))
+    };
+    let trace = drive_these(operation(), options);
+    assert_eq!(samples(&trace)[0].outcome, Outcome::TimedOut as u8);
+    let ended: Vec<_> = trace.exchanges().iter().map(|s| s.done >= 0).collect();
+    assert_eq!(ended, [true, false]);
+}
+
+#[test]
+fn exchanges_that_nobody_asks_for_are_not_kept() {
+    let (trace, _) = asked("", &[]);
+    assert_eq!(trace.exchanges(), []);
 }

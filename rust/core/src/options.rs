@@ -33,6 +33,8 @@ pub struct Options {
     pub request_timeouts_ns: Option<Vec<i64>>,
     /// Keep the reply of every n-th request; 0 keeps none.
     pub capture_every: u64,
+    /// Keep when each exchange of a request was sent and answered.
+    pub exchange_times: bool,
     /// One pinned thread each; empty: one thread where the kernel likes it.
     pub cpus: Vec<usize>,
     pub idle: Idle,

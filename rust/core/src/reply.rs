@@ -88,6 +88,9 @@ impl<W: Wire> Worker<'_, W> {
                     if conn.job.first_byte < 0 {
                         conn.job.first_byte = now;
                     }
+                    if let Some(under_way) = conn.under_way() {
+                        under_way.first_byte = now;
+                    }
                     match conn.wire.feed(piece) {
                         Step::More => {
                             conn.job.got(count);
@@ -145,6 +148,11 @@ impl<W: Wire> Worker<'_, W> {
         conn.served = true;
         conn.pause_ns = 0;
         let unsent = conn.job.at < conn.job.end;
+        if let Some(last) = conn.exchanges.last_mut()
+            && conn.job.is_timed()
+        {
+            last.done = now;
+        }
         // The reply to a clean-up is not kept.
         let last = if conn.job.done < 0 { last } else { &[] };
         conn.job.goes_on(now);
@@ -173,8 +181,11 @@ impl<W: Wire> Worker<'_, W> {
         self.deadlines.take(&mut self.conns, index);
         self.active -= 1;
         let done = if job.done < 0 { now } else { job.done };
-        if self.record(&job, id, job.outcome, done) && job.keep {
-            self.keep(index, last);
+        if self.record(&job, id, job.outcome, done) {
+            self.keep_exchanges(index);
+            if job.keep {
+                self.keep(index, last);
+            }
         }
         if self.shared.idle == Idle::Hybrid {
             self.expectation.note(now - job.sent);

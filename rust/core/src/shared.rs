@@ -25,6 +25,7 @@ pub(crate) struct Shared {
     /// Sockets have TCP_NODELAY.
     pub at_once: bool,
     pub capture_every: u64,
+    pub exchange_times: bool,
     pub idle: Idle,
     pub stop: Arc<StopFlag>,
     /// The stop ends the drive as it is, and the trace is kept.

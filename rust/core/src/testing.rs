@@ -165,6 +165,7 @@ pub fn options(target: SocketAddr, connections: usize, load: Load) -> Options {
         timeout_ns: 5_000_000_000,
         request_timeouts_ns: None,
         capture_every: 0,
+        exchange_times: false,
         cpus: Vec::new(),
         idle: Idle::Hybrid,
         realtime: false,

@@ -15,6 +15,7 @@ use crate::account::{Counters, Opened, Statuses};
 use crate::clock::Clock;
 use crate::conn::{Conn, Pending};
 use crate::deadlines::Deadlines;
+use crate::exchanges::ExchangeLog;
 use crate::idle::{Expectation, Idle, wait_ns};
 use crate::kept::Kept;
 use crate::pace::{Pace, Then};
@@ -56,6 +57,7 @@ pub(crate) struct Worker<'a, W> {
     pub(crate) expectation: Expectation,
     pub(crate) log: SampleLog,
     pub(crate) kept: Kept,
+    pub(crate) exchanges: ExchangeLog,
     pub(crate) counters: Counters,
     pub(crate) statuses: Statuses,
     /// Why the first greeting that failed did, where the wire has words for it.
@@ -94,6 +96,7 @@ impl<'a, W: Wire> Worker<'a, W> {
             expectation: Expectation::default(),
             log,
             kept,
+            exchanges: ExchangeLog::default(),
             counters: Counters::default(),
             statuses: Statuses::default(),
             greeting_failed: None,

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::account::{Accounting, ThreadAccount, WholeAccount};
+use crate::exchanges::{ExchangeLog, ExchangeTimes};
 use crate::kept::Kept;
 use crate::region::Region;
 use crate::sample::{SAMPLE_BYTES, Sample, SampleLog};
@@ -12,6 +13,7 @@ use crate::spill::{self, Prefix, Spilled};
 pub(crate) struct Part {
     pub log: SampleLog,
     pub kept: Kept,
+    pub exchanges: ExchangeLog,
     pub account: ThreadAccount,
 }
 
@@ -25,6 +27,7 @@ struct KeptPart {
 pub struct Trace {
     samples: Region,
     kept: Vec<KeptPart>,
+    exchanges: Vec<ExchangeTimes>,
     accounting: Accounting,
 }
 
@@ -40,6 +43,7 @@ impl Trace {
         let mut accounts = Vec::with_capacity(parts.len());
         let mut regions = Vec::with_capacity(parts.len());
         let mut kept = Vec::with_capacity(parts.len());
+        let mut exchanges = Vec::with_capacity(parts.len());
         let mut first_sample = 0;
         for part in parts {
             accounts.push(part.account);
@@ -47,6 +51,7 @@ impl Trace {
                 kept: part.kept,
                 first_sample,
             });
+            exchanges.push((first_sample, part.exchanges));
             first_sample += part.log.len() as u64;
             regions.push(part.log.into_region());
         }
@@ -56,6 +61,7 @@ impl Trace {
         Ok(Trace {
             samples,
             kept,
+            exchanges: ExchangeLog::gathered(exchanges),
             accounting,
         })
     }
@@ -91,6 +97,16 @@ impl Trace {
             let replies = part.kept.replies();
             replies.map(|(sample, bytes)| (part.first_sample + sample, bytes))
         })
+    }
+
+    /// The exchanges of all requests, where they were asked for, in the order of the samples.
+    pub fn exchanges(&self) -> &[ExchangeTimes] {
+        &self.exchanges
+    }
+
+    /// The same as they lie in memory, `EXCHANGE_BYTES` each.
+    pub fn exchange_bytes(&self) -> &[u8] {
+        ExchangeLog::bytes(&self.exchanges)
     }
 
     /// What the loop itself used and counted.

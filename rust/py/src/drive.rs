@@ -28,6 +28,15 @@ pub const SAMPLE_DTYPE: [(&str, &str); 12] = [
     ("host_high", "u1"),
 ];
 
+/// The same for `searchbench_core::ExchangeTimes`.
+pub const EXCHANGE_DTYPE: [(&str, &str); 5] = [
+    ("sent", "<i8"),
+    ("first_byte", "<i8"),
+    ("done", "<i8"),
+    ("sample", "<u4"),
+    ("exchange", "<u4"),
+];
+
 /// How long to sleep before looking for signals again.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 /// How often `on_tick` is called.
@@ -120,6 +129,11 @@ impl Trace {
             .collect()
     }
 
+    /// The exchanges of all requests as bytes of `EXCHANGE_DTYPE`, where they were asked for.
+    fn exchanges<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.0.exchange_bytes())
+    }
+
     /// The first so many samples were read for now.
     fn give_back(&self, samples: usize) {
         self.0.pass(samples);
@@ -175,12 +189,12 @@ fn targets(given: &Bound<'_, PyAny>) -> PyResult<Vec<(String, u16)>> {
     signature = (target, wire, requests, *, login=None, whole=vec![], prelude=vec![], tls=None, sequence, client_starts=None,
         due_ns=None, connections, think_ns=0, repeat=false, stop_ns=None, stop_after=None,
         timeout_ns=10_000_000_000, request_targets=None, request_timeouts_ns=None, remote=false,
-        capture_every=0, cpus=vec![], idle="hybrid", realtime=false, start_unix_ns=None, spill=None,
+        capture_every=0, exchange_times=false, cpus=vec![], idle="hybrid", realtime=false, start_unix_ns=None, spill=None,
         spill_after_bytes=268_435_456, on_tick=None),
     text_signature = "(target, wire, requests, *, login=None, whole=(), prelude=(), tls=None, sequence, \
         client_starts=None, due_ns=None, connections, think_ns=0, repeat=False, stop_ns=None, \
         stop_after=None, timeout_ns=10000000000, request_targets=None, request_timeouts_ns=None, \
-        remote=False, capture_every=0, cpus=(), idle='hybrid', realtime=False, \
+        remote=False, capture_every=0, exchange_times=False, cpus=(), idle='hybrid', realtime=False, \
         start_unix_ns=None, spill=None, spill_after_bytes=268435456, on_tick=None)"
 )]
 #[allow(clippy::too_many_arguments)] // The stub decides them, and all but three are named.
@@ -206,6 +220,7 @@ pub fn drive(
     request_timeouts_ns: Option<&Bound<'_, PyAny>>,
     remote: bool,
     capture_every: u64,
+    exchange_times: bool,
     cpus: Vec<usize>,
     idle: &str,
     realtime: bool,
@@ -257,6 +272,7 @@ pub fn drive(
             .map(|given| column::<i64>(given, "request_timeouts_ns"))
             .transpose()?,
         capture_every,
+        exchange_times,
         cpus,
         idle: core::Idle::named(idle).ok_or_else(|| {
             PyValueError::new_err(format!("idle is {idle:?}, not 'block', 'hybrid' or 'spin'"))

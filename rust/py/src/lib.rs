@@ -33,6 +33,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
         pyo3::types::PyTuple::new(m.py(), searchbench_core::OUTCOMES)?,
     )?;
     m.add("SAMPLE_DTYPE", drive::SAMPLE_DTYPE.to_vec())?;
+    m.add("EXCHANGE_DTYPE", drive::EXCHANGE_DTYPE.to_vec())?;
     m.add_class::<drive::Requests>()?;
     m.add_class::<drive::Trace>()?;
     m.add_function(wrap_pyfunction!(collect::collect_cat, m)?)?;
