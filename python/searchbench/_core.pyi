@@ -34,6 +34,11 @@ OUTCOMES: tuple[str, ...]
 # never sent because its connection did not open: when that attempt began (free is -1).
 SAMPLE_DTYPE: list[tuple[str, str]]
 
+# numpy dtype description of one exchange of a request, 32 bytes, little-endian: sent, first_byte,
+# done: i8, as those of a sample; sample: u4 (index of the request's); exchange: u4 (number within
+# what is timed of it, from 0).
+EXCHANGE_DTYPE: list[tuple[str, str]]
+
 # The formats of query logs that are read, and what a column of a log can be.
 LOG_FORMATS: tuple[str, ...]
 LOG_ROLES: tuple[str, ...]
@@ -166,6 +171,9 @@ class Trace:
     # (index of the sample, reply bytes as received) for each kept reply. Of a request with
     # several exchanges, the replies follow each other in the bytes.
     def replies(self) -> list[tuple[int, bytes]]: ...
+    # Bytes of EXCHANGE_DTYPE, in the order of the samples, where ``exchange_times`` was given: all
+    # exchanges that were sent of what is timed. One that was not answered has no ``done``.
+    def exchanges(self) -> bytes: ...
     # The first ``samples`` samples were read for now: of those that were spilled the memory is
     # given back. They can be read again at any time.
     def give_back(self, samples: int) -> None: ...
@@ -206,6 +214,7 @@ def drive(
     request_timeouts_ns: _Column | None = None,
     remote: bool = False,
     capture_every: int = 0,
+    exchange_times: bool = False,
     cpus: Sequence[int] = (),
     idle: Literal["block", "hybrid", "spin"] = "hybrid",
     realtime: bool = False,

@@ -8,7 +8,15 @@ lock     one command at a time
 from __future__ import annotations
 
 from searchbench.record.io import FORMAT, Record, Writer, open_record
-from searchbench.record.samples import IO, PROBE, REPLIES, SAMPLES, samples_table
+from searchbench.record.samples import (
+    IO,
+    PROBE,
+    REPLIES,
+    SAMPLES,
+    STATEMENTS,
+    samples_table,
+    statements_table,
+)
 from searchbench.record.trial import Trial
 
 __all__ = [
@@ -17,9 +25,11 @@ __all__ = [
     "PROBE",
     "REPLIES",
     "SAMPLES",
+    "STATEMENTS",
     "Record",
     "Trial",
     "Writer",
     "open_record",
     "samples_table",
+    "statements_table",
 ]

@@ -25,7 +25,15 @@ from searchbench.errors import RecordError
 from searchbench.record import old
 from searchbench.record.lock import LOCK
 from searchbench.record.roles import ASKS, WRITES
-from searchbench.record.samples import IO, PROBE, REPLIES, SAMPLES, read_table, write_tables
+from searchbench.record.samples import (
+    IO,
+    PROBE,
+    REPLIES,
+    SAMPLES,
+    STATEMENTS,
+    read_table,
+    write_tables,
+)
 from searchbench.record.trial import Trial
 from searchbench.spec import near_file
 from searchbench.study.plan import Plan
@@ -99,6 +107,10 @@ class Record:
     def sizes(self, trial: str) -> pa.Table:
         """The reads and writes of a traced trial, by phase, file system and call."""
         return read_table(self.path / "trials" / trial / "io.parquet", IO, None)
+
+    def statements(self, trial: str) -> pa.Table:
+        """When each statement of the operations of a trial was sent and answered; else no rows."""
+        return read_table(self.path / "trials" / trial / "statements.parquet", STATEMENTS, None)
 
     def of_role(self, trial: str, role: str) -> pa.Table:
         """The samples of a role beside the readers; ``query`` is the number of the request."""
@@ -229,6 +241,7 @@ class Writer:
         replies: pa.Table | None = None,
         probe: pa.Table | None = None,
         sizes: pa.Table | None = None,
+        statements: pa.Table | None = None,
         logs: Mapping[str, bytes] | None = None,
         roles: Mapping[str, pa.Table] | None = None,
     ) -> None:
@@ -241,7 +254,13 @@ class Writer:
         with _room(folder):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            tables = {"samples": samples, "replies": replies, "probe": probe, "io": sizes}
+            tables = {
+                "samples": samples,
+                "replies": replies,
+                "probe": probe,
+                "io": sizes,
+                "statements": statements,
+            }
             if roles:
                 (folder / "roles").mkdir()
                 tables |= {f"roles/{name}": table for name, table in roles.items()}

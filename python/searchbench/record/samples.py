@@ -109,6 +109,16 @@ PROBE = pa.schema(
     ]
 )
 
+# A row for each exchange of an operation: which row of samples.parquet it is part of, its number
+# within what is timed, and its instants.
+STATEMENTS = pa.schema(
+    [
+        ("sample", pa.uint32()),
+        ("exchange", pa.uint32()),
+        *((name, pa.int64()) for name in ("sent", "first_byte", "done")),
+    ]
+)
+
 # A row for each phase, source, file system and call. Of sizes each power of two that occurred, by
 # its lower end; fsync and its like, and flushes, have a count alone.
 IO = pa.schema(
@@ -176,6 +186,16 @@ def samples_table(
         pa.array(np.full(len(raw), role, np.uint8)),
     ]
     return pa.Table.from_arrays(columns, schema=SAMPLES)
+
+
+def statements_table(raw: np.ndarray[Any, Any]) -> pa.Table:
+    """The core's exchanges, a structured array of ``_core.EXCHANGE_DTYPE``, as the record's."""
+    columns = []
+    for field in STATEMENTS:
+        values = np.ascontiguousarray(raw[field.name])
+        mask = values < 0 if field.type == pa.int64() else None
+        columns.append(pa.array(values, mask=mask))
+    return pa.Table.from_arrays(columns, schema=STATEMENTS)
 
 
 def read_table(path: Path, schema: pa.Schema, columns: list[str] | None) -> pa.Table:

@@ -131,12 +131,31 @@ class Queries(msgspec.Struct, frozen=True, kw_only=True):
     classes: dict[str, int] = {}
 
 
+class OperationPart(msgspec.Struct, frozen=True):
+    """One statement of a method's text, and how often an operation sends it.
+
+    ``line``: where it begins in its text; ``text``: as it is written there,
+    without its values; ``pipelined``: so many are sent at once.
+    """
+
+    line: int
+    text: str
+    statements: int = 1
+    pipelined: int = 1
+
+    @property
+    def exchanges(self) -> int:
+        """Those that are sent at once are one."""
+        return -(-self.statements // self.pipelined)
+
+
 class OperationAbout(msgspec.Struct, frozen=True, kw_only=True):
     """The method of an operation that was measured, and what it sends for its first draw.
 
     ``rows``: that one asks for; ``statements``, ``exchanges`` (statements that are sent at once are
     one) and ``sent_bytes``: within what is timed; ``prepared``: how many of the statements are;
     ``untimed``: statements of set-up and clean-up; ``prelude``: what each connection began with.
+    ``parts``: the statements that are timed, in their order.
     """
 
     name: str
@@ -150,6 +169,7 @@ class OperationAbout(msgspec.Struct, frozen=True, kw_only=True):
     sent_bytes: int = 0
     prepared: int = 0
     prelude: int = 0
+    parts: list[OperationPart] = []
 
 
 class Unsupported(msgspec.Struct, frozen=True):

@@ -30,13 +30,14 @@ _TABLES: Mapping[str, tuple[SpecKey, ...]] = {
     "ingest": PUT_IN_KEYS,
 }
 
+_FIXED = ("key", "answer", "while_inserting", "statement_times")
 # Of tables [TABLE.NAME] what one is, and its keys that may vary. With another `key` or `answer` an
 # operation would be another question, and a role that does something else another role; what
 # inserts can do to an answer is no choice.
 _NAMED: Mapping[str, tuple[str, Mapping[str, SpecKey]]] = {
     "operations": (
         "an operation",
-        {k.name: k for k in OPERATION_KEYS if k.name not in ("key", "answer", "while_inserting")},
+        {k.name: k for k in OPERATION_KEYS if k.name not in _FIXED},
     ),
     "roles": ("a role", {key.name: key for key in ROLE_KEYS if key.name != "does"}),
 }

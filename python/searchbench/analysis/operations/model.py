@@ -9,6 +9,21 @@ from searchbench.analysis.judgement import Estimate, Interval
 
 
 @dataclass(frozen=True, slots=True)
+class StatementTime:
+    """What one statement of a method takes of an operation: all times that it is sent, together.
+
+    ``line``: where it begins in the method's text. ``seconds``: the median operation's, over
+    blocks; ``share``: of the operation's time. A ``line`` of 0 is the time between statements.
+    """
+
+    line: int
+    text: str
+    statements: int
+    seconds: Estimate | None
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """One method at one number of rows.
 
@@ -16,6 +31,7 @@ class Point:
     None where it failed. ``by_block``: the same of each valid trial that is no control.
     ``cpu_s``: of the server, for one operation. ``received_bytes``, ``sent_bytes``, ``statements``,
     ``exchanges``: within what is timed, of one. ``failed``: why it did, in the server's words.
+    ``parts``: where the time goes, if the instants of statements are on record.
     """
 
     treatment: str
@@ -28,6 +44,7 @@ class Point:
     statements: int = 0
     exchanges: int = 0
     failed: str = ""
+    parts: tuple[StatementTime, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

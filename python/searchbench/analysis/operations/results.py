@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.judgement import Estimate, Interval, TreatmentResult
 from searchbench.analysis.operations import rows as of_rows
 from searchbench.analysis.operations.model import MethodCurve, OperationResult, Point, Slope
+from searchbench.analysis.operations.statements import statement_times
 from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL, geometric_estimate
 from searchbench.analysis.trial.operations import failure
@@ -136,6 +137,7 @@ def _point(record: Record, t: TreatmentResult, rows: int, trials: Sequence[Trial
         statements=about.statements if about else 0,
         exchanges=about.exchanges if about else 0,
         failed="" if values else failed,
+        parts=statement_times(record, [x for x, r in own if r.counts]) if values else (),
     )
 
 

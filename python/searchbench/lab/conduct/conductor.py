@@ -115,7 +115,7 @@ class Conductor:
             run = self._trial(trial, opened, position, kept.path)
             kept.trial(
                 run.about, samples=run.samples, replies=run.replies, probe=run.probe,
-                sizes=run.sizes, logs=run.logs, roles=run.tables,
+                sizes=run.sizes, statements=run.statements, logs=run.logs, roles=run.tables,
             )  # fmt: skip
             done += 1
             judged = self.invalid is not None and not trial.traced

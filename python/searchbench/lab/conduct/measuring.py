@@ -16,6 +16,7 @@ from searchbench.errors import LabError
 from searchbench.lab.conduct import beside, caches
 from searchbench.lab.conduct.session import Run
 from searchbench.lab.drive.drive import Samples, decoded
+from searchbench.lab.drive.operations import Operations
 from searchbench.lab.drive.refused import said
 from searchbench.lab.drive.warming import Warming
 from searchbench.lab.drive.workload import (
@@ -27,8 +28,9 @@ from searchbench.lab.drive.workload import (
 from searchbench.lab.fleet.fleet import FleetEndpoint
 from searchbench.lab.fleet.parts import FleetError
 from searchbench.lab.probe.totals import machine_totals, server_totals, spent
-from searchbench.lab.wire.exchange import Trace
+from searchbench.lab.wire.exchange import Trace, exchanges_of
 from searchbench.lab.wire.order import Manner, Order, Progress
+from searchbench.record import statements_table
 from searchbench.record.drive import Drive
 from searchbench.record.trial import Note, ServerTotals, UnderLoad, Window
 
@@ -61,6 +63,7 @@ def drive_it(run: Run) -> None:
         capture_every=max(1, int(order.expected_requests(mean_s) * driven) // _SAMPLED_REPLIES) | 1,
         cpus=tuple(cpus)[: order.connections],
         idle=load.idle,
+        exchange_times=_statement_times(run),
         realtime=bool(run.opened.treatment.load.get("realtime")),
         spill=run.spill,
         on_tick=_progress(run, order, warming, counting),
@@ -230,8 +233,15 @@ def answers(run: Run) -> None:
 def _account(run: Run, trace: Trace) -> Drive:
     """Keep what the measuring loop recorded, and what it says of itself."""
     run.samples = Samples(trace, run.session.bytes().request_to_query)
+    if _statement_times(run):
+        run.statements = statements_table(exchanges_of(trace))
     run.about.drive = msgspec.json.decode(trace.accounting(), type=Drive)
     return run.about.drive
+
+
+def _statement_times(run: Run) -> bool:
+    """Are the instants of single statements asked for?"""
+    return isinstance(run.opened.workload, Operations) and run.opened.workload.statement_times
 
 
 def _warming(run: Run, order: Order) -> Warming:

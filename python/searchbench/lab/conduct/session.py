@@ -399,6 +399,7 @@ class Run:
     replies: pa.Table | None = None
     probe: pa.Table | None = None
     sizes: pa.Table | None = None
+    statements: pa.Table | None = None
     under_load: pa.Table | None = None
     logs: dict[str, bytes] = field(default_factory=dict)
 

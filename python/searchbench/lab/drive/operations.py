@@ -11,7 +11,7 @@ import hashlib
 import itertools
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from searchbench.errors import CorpusError, LabError, Unsupported
 from searchbench.lab.drive.workload import Compiled, in_order
 from searchbench.lab.wire.exchange import Endpoint
 from searchbench.lab.wire.order import Order
-from searchbench.record.trial import OperationAbout, Queries
+from searchbench.record.trial import OperationAbout, OperationPart, Queries
 from searchbench.workload.loads import Load
 from searchbench.workload.operations.draw import Columns, rows_of, values_at
 from searchbench.workload.operations.model import Answer, Operation, Sent, fixed, sent_for
@@ -56,6 +56,7 @@ class Operations:
     where: tuple[str, int] = ("", 0)
     language: str = "sql"
     rows_at: tuple[str, ...] = ()
+    statement_times: bool = False
 
     @property
     def digest(self) -> str:
@@ -186,6 +187,7 @@ def open_operation(
         where=where,
         language=language,
         rows_at=tuple(table["rows_at"]),
+        statement_times=bool(table.get("statement_times")),
     )
 
 
@@ -328,6 +330,7 @@ class _Tally:
     timed: int = 0
     untimed: int = 0
     prepared: int = 0
+    by_line: dict[int, int] = field(default_factory=dict)
 
     def of(self, sent: Iterable[Sent]) -> Iterator[Sent]:
         """The same statements, counted as they pass."""
@@ -335,6 +338,7 @@ class _Tally:
             if each.when == "timed":
                 self.timed += 1
                 self.prepared += each.prepared
+                self.by_line[each.line] = self.by_line.get(each.line, 0) + 1
             else:
                 self.untimed += 1
             yield each
@@ -357,4 +361,11 @@ def _about(
         sent_bytes=sum(map(len, itertools.islice(first.exchanges, first.before, end))),
         prepared=tally.prepared,
         prelude=len(prelude),
+        parts=[_part(of.statements, line, count) for line, count in tally.by_line.items()],
     )
+
+
+def _part(statements: Sequence[Statement], line: int, count: int) -> OperationPart:
+    own = [each for each in statements if each.line == line]
+    text = "; ".join(" ".join(each.written.split()) for each in own)
+    return OperationPart(line, text, count, max(1, own[0].pipelined))

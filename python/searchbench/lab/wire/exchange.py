@@ -147,6 +147,12 @@ def samples_of(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     return np.frombuffer(memoryview(trace), dtype=np.dtype(_core.SAMPLE_DTYPE))
 
 
+def exchanges_of(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """The exchanges of a trace as a structured array; of client machines there are none."""
+    found = b"" if isinstance(trace, Gathered) else trace.exchanges()
+    return np.frombuffer(found, dtype=np.dtype(_core.EXCHANGE_DTYPE))
+
+
 @dataclass(frozen=True, slots=True)
 class Arena:
     """Requests as columns, for the core here or on another machine; as in ``_core.Requests``."""

@@ -72,13 +72,15 @@ def each_once(count: int, connections: int) -> Order:
 class Manner:
     """How the measuring loop goes about an order.
 
-    ``capture_every``: keep the reply of every n-th request (0: of none). ``spill``: an existing
+    ``capture_every``: keep the reply of every n-th request (0: of none). ``exchange_times``: keep
+    when each exchange of a request was sent and answered. ``spill``: an existing
     folder for samples that exceed memory. ``start_unix_ns``: when the clock is at zero; None: as
     soon as all connections are open.
     """
 
     timeout_s: float = 60.0
     capture_every: int = 0
+    exchange_times: bool = False
     cpus: tuple[int, ...] = ()
     idle: Idle = "block"
     realtime: bool = False
@@ -95,6 +97,7 @@ def arguments(order: Order, manner: Manner) -> dict[str, Any]:
         **{each.name: getattr(order, each.name) for each in fields(order)},
         "timeout_ns": int(manner.timeout_s * 1e9),
         "capture_every": manner.capture_every,
+        **({"exchange_times": True} if manner.exchange_times else {}),
         "cpus": list(manner.cpus),
         "idle": manner.idle,
         "realtime": manner.realtime,

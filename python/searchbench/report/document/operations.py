@@ -136,6 +136,12 @@ def _held(of: OperationResult, held: str) -> list[Block]:
     blocks.append(tables.times(methods))
     if (costs := tables.costs(methods)) is not None:
         blocks += [Text("What a further row costs, and the exponent of the last step."), costs]
+    if (taken := tables.statements(methods)) is not None:
+        blocks += [
+            Text("Where the time of an operation goes, by statement; what lies between is the "
+                 "client's time."),
+            taken,
+        ]  # fmt: skip
     blocks.append(Text("What is sent and received, and the CPU of the server, for one operation."))
     blocks.append(tables.sent(methods))
     failures = [said for m in methods for said in _failures(m)]

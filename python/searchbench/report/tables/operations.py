@@ -30,6 +30,36 @@ def sent(methods: Sequence[MethodCurve]) -> Table:
     return _by_rows(methods, _sent)
 
 
+def statements(methods: Sequence[MethodCurve]) -> Table | None:
+    """Where the time of an operation goes: a row a statement; None where it is not on record."""
+    every = sorted({p.rows for m in methods for p in m.points if p.parts})
+    rows = [
+        (m, at_line, said)
+        for m in methods
+        for at_line, said in dict.fromkeys((x.line, x.text) for p in m.points for x in p.parts)
+    ]
+    if not rows:
+        return None
+
+    def at(size: int, row: tuple[MethodCurve, int, str]) -> Cell:
+        method, at_line, _ = row
+        point = next((p for p in method.points if p.rows == size), None)
+        found = next((x for x in point.parts if x.line == at_line), None) if point else None
+        if found is None:
+            return NONE
+        times = f"sent {found.statements:,} times, " if found.statements > 1 else ""
+        below = f"{times}{numbers.percent(found.share)} of the operation"
+        return replace(of_estimate(found.seconds), below=below)
+
+    return table(
+        rows,
+        text("Method", lambda r: named(r[0].method), 1.4),
+        text("Statement", lambda r: Cell(short(r[2], 80), r[2] if len(r[2]) > 80 else "",
+                                         f"line {r[1]}" if r[1] else ""), 3),
+        *(number(numbers.counted(rows_, "row"), partial(at, rows_), 1.3) for rows_ in every),
+    )  # fmt: skip
+
+
 def costs(methods: Sequence[MethodCurve]) -> Table | None:
     """What a further row costs; None where nothing is known of it."""
     known = [m for m in methods if m.slope is not None]

@@ -18,6 +18,8 @@ OPERATION_KEYS: tuple[SpecKey, ...] = (
             "without regard to order, but equal rows are counted; order: in their order; count: "
             "only their number, if the question does not determine which rows come",
             ("set", "order", "count")),
+    SpecKey("statement_times", "boolean", False, "keep when each statement was sent and answered, "
+            "and say where the time of an operation goes"),
     SpecKey("while_inserting", "text", None, "what must hold of the answer while a role inserts. "
             "counts: the last column of each row is a count that only rises, and no row "
             "disappears; rows: rows are added, and none disappears; number: the number of rows "

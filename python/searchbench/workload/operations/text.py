@@ -106,9 +106,26 @@ class Statement:
         return {p.name for p in (*self.parts, *inner) if isinstance(p, Placeholder)}
 
     @property
+    def written(self) -> str:
+        """Its text, with its placeholders instead of values."""
+        return _written(self.parts)
+
+    @property
     def repeats(self) -> bool:
         """Has it a part for each row?"""
         return any(isinstance(part, Repeated) for part in self.parts)
+
+
+def _written(parts: tuple[Part, ...]) -> str:
+    pieces = []
+    for part in parts:
+        if isinstance(part, str):
+            pieces.append(part)
+        elif isinstance(part, Placeholder):
+            pieces.append(f"{{{part.name}}}")
+        else:
+            pieces.append(f'[each "{part.between}": {_written(part.parts).strip()}]')
+    return "".join(pieces)
 
 
 @dataclass(slots=True)
