@@ -12,11 +12,13 @@ from searchbench.analysis.logs.bands import Bands, bands
 from searchbench.analysis.logs.clock import Clock, clock_of
 from searchbench.analysis.logs.groups import Groups
 from searchbench.analysis.logs.minutes import Minutes
-from searchbench.analysis.logs.model import Asked, LogJudgement, Row, Stepping
+from searchbench.analysis.logs.model import Asked, Beside, LogJudgement, Row, Stepping
+from searchbench.analysis.logs.published import beside
 from searchbench.analysis.logs.remarks import remarks
 from searchbench.analysis.logs.repeats import repeats
 from searchbench.analysis.logs.spread import Spread, finest
 from searchbench.logs.counts import Counts
+from searchbench.study.published import Published
 
 _MOST = 50  # rows of a kind
 _ASKED = 20  # queries of a list
@@ -38,8 +40,11 @@ def judge_log(
     zone: str = "",
     sizes: Mapping[str, int] | None = None,
     new: Mapping[str, list[str]] | None = None,
+    published: Published | None = None,
 ) -> LogJudgement:
-    """What counts say. ``sizes``: bytes of indexes by name; ``new``: met in this increment only."""
+    """What counts say. ``sizes``: bytes of indexes by name; ``new``: met in this increment only;
+    ``published``: what somebody said of such a log.
+    """
     resolution = resolution_ns(counts)
     groups = Groups.of(counts, resolution)
     servers = groups.rows_of("server")
@@ -92,6 +97,9 @@ def judge_log(
         minutes.worst_hour(),
     )
     judged = _without_errors(judged)
+    if published is not None:
+        said = beside(published, judged, groups, dict(sizes or {}))
+        judged = replace(judged, published=Beside(published.title, said))
     return replace(judged, remarks=tuple(remarks(judged)))
 
 
