@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from searchbench.analysis.logs.bands import Bands, bands
+from searchbench.analysis.logs.bands import bands
 from searchbench.analysis.logs.clock import Clock, clock_of
 from searchbench.analysis.logs.groups import Groups
 from searchbench.analysis.logs.minutes import Minutes
 from searchbench.analysis.logs.model import Asked, Beside, LogJudgement, Row, Stepping
+from searchbench.analysis.logs.over import in_bands
 from searchbench.analysis.logs.published import beside
 from searchbench.analysis.logs.remarks import remarks
 from searchbench.analysis.logs.repeats import repeats
@@ -75,7 +76,7 @@ def judge_log(
         groups.total(groups.rows_of("part"))["n"],
         groups.total(groups.rows_of("other"))["n"],
         found,
-        _in_bands(groups, found, times, coarsest),
+        in_bands(counts, groups, found, times, coarsest),
         minutes.over(step),
         step,
         minutes.worst(_WORST),
@@ -194,29 +195,6 @@ def _hits(counts: Counts) -> tuple[tuple[str, int], ...]:
             low, high = (0, 0) if i == 0 else (2 ** (i - 1), 2**i - 1)
             found.append((f"{low:,}" if low == high else f"{low:,}–{high:,}", int(count)))
     return tuple(found)
-
-
-def _in_bands(
-    groups: Groups, found: Bands, times: Spread, clock: Clock | None
-) -> tuple[tuple[str, ...], ...]:
-    """Of each band what is over-represented in it: at least half as often again, and 5 % of it."""
-    said = []
-    for band in found.bands:
-        # An edge comes out of a logarithm, and may be a hair off what lies on it.
-        low, high = band.low_s * 1e9 * (1 - 1e-9), band.high_s * 1e9 * (1 - 1e-9)
-        inside = float(times.n[(times.low >= low) & (times.low < high)].sum())
-        over: list[tuple[float, str]] = []
-        for kind in ("class", "index", "words"):
-            for i in groups.rows_of(kind):
-                own = _known(groups.spread([i]), clock)
-                here = float(own.n[(own.low >= low) & (own.low < high)].sum())
-                expected = own.count / max(1, times.count) * inside
-                if here >= 0.05 * inside and here >= 1.5 * expected and here > 20:
-                    name = f"{groups.names[i]} words" if kind == "words" else groups.names[i]
-                    told = f"{100 * here / inside:.0f} % of it, {here / expected:.1f}× its share"
-                    over.append((here / inside, f"{name or '(none)'}: {told}"))
-        said.append(tuple(text for _, text in sorted(over, reverse=True)[:3]))
-    return tuple(said)
 
 
 def rows_as_json(rows: tuple[Row, ...]) -> list[dict[str, Any]]:
