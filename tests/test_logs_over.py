@@ -1,4 +1,4 @@
-"""What is over-represented in a band is so by a cause, and neither by chance nor by a few queries."""
+"""What is over-represented in a band is so by a cause, not by chance nor by a few queries."""
 
 from __future__ import annotations
 
