@@ -64,6 +64,29 @@ def test_two_bands_are_not_called_three() -> None:
     assert "too few" in found.doubted[0][1]
 
 
+def test_chance_makes_no_second_band() -> None:
+    """Times that are even on the logarithmic axis, to a microsecond: chance makes many small peaks
+    of them. Of 400 such logs at most 8 may have two bands.
+    """
+    several = 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        n, low = (1_000, 3_000, 10_000, 30_000)[seed % 4], (-5, -4)[seed % 2]
+        ns = (10 ** rng.uniform(low, low + 5, n) * 1e9).astype(np.int64) // 1000 * 1000
+        found, counts = np.unique(bucket(ns), return_counts=True)
+        of = spread(found, counts.astype(np.uint64), int(ns.max()), 1000)
+        several += len(bands(of).bands) > 1
+    assert several <= 8
+
+
+@pytest.mark.parametrize("n", [2_000, 20_000])
+def test_bands_are_found_in_short_logs_too(n: int) -> None:
+    three = times([(0.5, 3, 0.1), (0.3, 30, 0.15), (0.2, 300, 0.13)], n, 1_000)
+    assert len(bands(three).bands) == 3
+    wide = times([(0.6, 3, 0.25), (0.4, 60, 0.25)], n, 1_000)
+    assert len(bands(wide).bands) == 2
+
+
 def test_what_lies_below_the_resolution_is_one_band_without_a_place() -> None:
     found = bands(times([(0.6, 0.3, 0.2), (0.4, 100, 0.2)], 100_000, 1_000_000))
     assert [band.at_s is None for band in found.bands] == [True, False]

@@ -136,6 +136,14 @@ def generate_log(
     ``path``: "-" is standard output. ``server``: its number, which draws other lines.
     """
 
+def generated_indexes(indexes: int) -> list[tuple[str, int]]:
+    """Of each index of a generated log its name and its bytes."""
+
+def query_hashes(indexes: list[bytes], texts: list[bytes]) -> bytes:
+    """Of each text, for each index, the hash that this query of this index has in a table of
+    counts (u64, one index after another).
+    """
+
 @final
 class Requests:
     """Prepared requests: one arena of bytes and where each exchange ends.

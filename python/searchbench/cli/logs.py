@@ -37,6 +37,7 @@ def logs(
     unit: str = "",
     server: str = "",
     sizes: Path | None = None,
+    published: Path | None = None,
     threads: int = 0,
     distinct: int = 10_000_000,
     queries: Path | None = None,
@@ -87,6 +88,9 @@ def logs(
     sizes
         The sizes of indexes: a folder of Sphinx's index files, or a file with a NAME and BYTES on
         each line.
+    published
+        What somebody published of such a log, as a TOML file. Each of its statements is set beside
+        what this log has: the same, differs, or cannot be told here.
     threads
         How many cores to use; all by default.
     distinct
@@ -131,6 +135,7 @@ def logs(
     from searchbench.logs.pieces import in_any_order
     from searchbench.logs.sizes import sizes_of
     from searchbench.logs.sources import find
+    from searchbench.study.published import read_published
     from searchbench.terminal import logs as shown
     from searchbench.terminal import out
 
@@ -157,6 +162,10 @@ def logs(
     )
     wanted = Wanted(queries, cut, anonymise, key, documents, against, tuple(field or ()), page)
     wanted.check()
+    said = read_published(published) if published else None
+    if said and (live or queries is not None or against is not None):
+        raise SearchbenchError("--published is about a whole log: leave out --live, --queries and "
+                               "--against")  # fmt: skip
     if queries is not None or against is not None:
         if live:
             raise SearchbenchError("--live is about a log that grows; --queries and --against need "
@@ -207,7 +216,7 @@ def logs(
         tick.end()
     if isinstance(counting, OnSpark):
         shown.spark(counting.tasks, counting.again, same=in_any_order(counts))
-    judged = judge_log(counts, zone=options.zone, sizes=known, new=new)
+    judged = judge_log(counts, zone=options.zone, sizes=known, new=new, published=said)
     target = page or (record / "report" / "logs.html" if record is not None else None)
     if target is not None:
         from searchbench.report.write import write_log_page
@@ -229,6 +238,7 @@ def generate(
     *,
     lines: int = 1_000_000,
     server: int = 0,
+    servers: int = 0,
     indexes: int = 180,
     distinct: int = 5_000_000,
     seed: int = 1,
@@ -244,11 +254,14 @@ def generate(
     Parameters
     ----------
     out
-        The file to write, or - for standard output.
+        The file to write, or - for standard output; with --servers, a new folder.
     lines
-        How many lines.
+        How many lines, of all servers together.
     server
         The number of the server; each number gives other lines.
+    servers
+        Write the logs of so many servers into a folder (server-00.log ..), and the sizes of the
+        indexes, as --sizes reads them (indexes.sizes).
     indexes
         How many indexes.
     distinct
@@ -264,6 +277,7 @@ def generate(
 
     from searchbench import _core
     from searchbench.errors import QueryError
+    from searchbench.logs.servers import write_servers
 
     if out.startswith("-") and out != "-":
         raise QueryError(
@@ -274,20 +288,30 @@ def generate(
         first = datetime.fromisoformat(start).replace(tzinfo=UTC)
     except ValueError:
         raise QueryError(f"{start!r} is no day; write it as 2008-07-01") from None
-    if lines < 0 or indexes < 1 or distinct < 2 or not rate > 0:
-        raise QueryError("lines must not be negative, indexes 1 or more, distinct 2 or more, and "
-                         "the rate above 0")  # fmt: skip
-    try:
+    if lines < 0 or indexes < 1 or distinct < 2 or not rate > 0 or servers < 0:
+        raise QueryError("lines and servers must not be negative, indexes 1 or more, distinct 2 or "
+                         "more, and the rate above 0")  # fmt: skip
+    if servers and (server or out == "-"):
+        instead = "leave out --server" if server else "name one in place of -"
+        raise QueryError(f"--servers writes a folder with a log of each server: {instead}")
+
+    def write(path: str, number: int, many: int) -> None:
         _core.generate_log(
-            out,
-            lines=lines,
-            server=server,
+            path,
+            lines=many,
+            server=number,
             indexes=indexes,
             distinct=distinct,
             seed=seed,
             start_s=int(first.timestamp()),
             per_s=rate,
         )
+
+    try:
+        if servers:
+            write_servers(Path(out), servers, lines, indexes, write)
+        else:
+            write(out, server, lines)
     except OSError as error:
         raise QueryError(f"{out} cannot be written: {error.strerror or error}") from error
     return 0

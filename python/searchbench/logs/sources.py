@@ -22,7 +22,7 @@ from searchbench.logs.parquet import Lines, column_of, is_parquet
 STANDARD_INPUT = "-"
 _HEAD_BYTES = 4096  # by which a file is known again, unpacked
 _TAIL_BYTES = 65536  # before the place where the last reading ended: it must be the same too
-_NEVER = frozenset((".html", ".pdf", ".json5", ".py", ".md", ".toml", ".png", ".crc"))
+_NEVER = frozenset((".html", ".pdf", ".json5", ".py", ".md", ".toml", ".png", ".crc", ".sizes"))
 
 
 @dataclass(frozen=True, slots=True)

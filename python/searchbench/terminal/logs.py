@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from searchbench.analysis.logs.model import Asked, LogJudgement, Row
+from searchbench.analysis.logs.model import Asked, Beside, LogJudgement, Row
 from searchbench.analysis.logs.remarks import clock_of, seconds
 from searchbench.report.document.text import short
 from searchbench.terminal import out
@@ -48,6 +48,8 @@ def spark(tasks: int, again: int, *, same: bool) -> None:
 def show(of: LogJudgement, took_s: float, page: Path | None) -> None:
     """Print it."""
     findings(of, took_s)
+    if of.published is not None:
+        _beside(of.published)
     if of.all is None:
         return
     for title, rows in (
@@ -65,6 +67,14 @@ def show(of: LogJudgement, took_s: float, page: Path | None) -> None:
     _asked("without hits", [a for a in of.without_hits if a.zero])
     if page is not None:
         out.say(f"\npage: {page}")
+
+
+def _beside(of: Beside) -> None:
+    """What was published, and what is so here; reasons below."""
+    out.say(f"\n{of.title}")
+    cells = [(s.what, s.published, s.verdict, s.here) for s in of.statements]
+    out.table(("statement", "published", "verdict", "here"), cells)
+    out.points([f"{s.what}, {s.published}: {s.why}." for s in of.statements if s.why])
 
 
 def findings(of: LogJudgement, took_s: float) -> None:

@@ -85,7 +85,12 @@ fn by_index(index: u64, indexes: u64) -> f64 {
     0.5 + index as f64 / indexes.max(1) as f64
 }
 
-/// Bytes of an index, as the lists of sizes beside the log say: 1 MB to 100 MB, evenly by decade.
+/// The name of an index, as the log writes it.
+pub fn index_name(index: u64) -> String {
+    format!("idx{index:03}")
+}
+
+/// Bytes of an index, as the list of sizes beside the logs says: 1 MB to 100 MB, evenly by decade.
 pub fn index_bytes(index: u64, indexes: u64) -> u64 {
     10f64.powf(6.0 + 2.0 * index as f64 / indexes.max(1) as f64) as u64
 }
@@ -138,6 +143,7 @@ fn digits(out: &mut Vec<u8>, mut value: u64, least: usize) {
 pub fn plain(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     let mut draw = Draw(plan.seed ^ (plan.server << 32));
     let mut lines: Vec<u8> = Vec::with_capacity(1 << 20);
+    let names: Vec<String> = (0..plan.indexes.max(1)).map(index_name).collect();
     let (mut head, mut year) = (Vec::new(), Vec::new());
     let mut at_ms = plan.start_s * 1000;
     let mut second = i64::MIN;
@@ -183,8 +189,8 @@ pub fn plain(plan: &Plan, out: &mut impl Write) -> io::Result<()> {
         digits(&mut lines, ms % 1000, 3);
         lines.extend_from_slice(b" sec [all/0/rel ");
         digits(&mut lines, found, 1);
-        lines.extend_from_slice(b" (0,20)] [idx");
-        digits(&mut lines, index, 3);
+        lines.extend_from_slice(b" (0,20)] [");
+        lines.extend_from_slice(names[index as usize].as_bytes());
         lines.push(b']');
         let mut letters = Draw(query.wrapping_mul(31));
         for _ in 0..words {

@@ -49,6 +49,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(logs::class_of_request, m)?)?;
     m.add_function(wrap_pyfunction!(entries::log_entries, m)?)?;
     m.add_function(wrap_pyfunction!(logs::generate_log, m)?)?;
+    m.add_function(wrap_pyfunction!(logs::generated_indexes, m)?)?;
+    m.add_function(wrap_pyfunction!(logs::query_hashes, m)?)?;
     m.add_function(wrap_pyfunction!(logs::look_at_log, m)?)?;
     m.add_function(wrap_pyfunction!(serve_library_host, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_spans, m)?)?;

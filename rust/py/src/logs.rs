@@ -7,7 +7,8 @@ use searchbench_logs::clock::Zone;
 use searchbench_logs::format::named::check_pattern;
 use searchbench_logs::format::roles::{ROLES, Role, unit};
 use searchbench_logs::format::{Format, Settings, class_of};
-use searchbench_logs::generate::{Plan, plain};
+use searchbench_logs::generate::{Plan, index_bytes, index_name, plain};
+use searchbench_logs::queries::identity;
 use searchbench_logs::tables::{self, Column};
 use searchbench_logs::{Log as Counted, Options, Part, Source, look, run};
 
@@ -274,6 +275,27 @@ pub fn generate_log(
         plain(&plan, &mut std::fs::File::create(&path)?)
     });
     done.map_err(PyErr::from)
+}
+
+/// Of each index of a generated log its name and its bytes.
+#[pyfunction]
+pub fn generated_indexes(indexes: u64) -> Vec<(String, u64)> {
+    (0..indexes)
+        .map(|index| (index_name(index), index_bytes(index, indexes)))
+        .collect()
+}
+
+/// Of each text, for each index, the hash that this query of this index has in a table of counts
+/// (u64 by u64, one index after another).
+#[pyfunction]
+pub fn query_hashes(py: Python<'_>, indexes: Vec<Vec<u8>>, texts: Vec<Vec<u8>>) -> Py<PyBytes> {
+    let found: Vec<u8> = py.detach(|| {
+        let of_all = indexes
+            .iter()
+            .flat_map(|index| texts.iter().map(|text| identity(index, text)));
+        of_all.flat_map(u64::to_ne_bytes).collect()
+    });
+    PyBytes::new(py, &found).unbind()
 }
 
 /// The class that a request has in a log.

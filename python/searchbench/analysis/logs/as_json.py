@@ -47,5 +47,6 @@ def as_json(of: LogJudgement) -> dict[str, Any]:
         "repetition": asdict(of.repeats) if of.repeats else None,
         "hits": [{"hits": name, "n": n} for name, n in of.hits],
         "sources": [dict(source) for source in of.sources],
+        "published": asdict(of.published) if of.published else None,
         "new": {kind: list(names) for kind, names in of.new.items()},
     }

@@ -6,8 +6,9 @@ knows where, and is one band at most (with what thins out above r). Where the cl
 than the log writes, r is its step (``clock``). The rest is smoothed by 0.08
 decades, and its peaks are candidates. Two neighbours are told apart if the valley between them is
 
-- real: its count and that of the lower peak, within the bandwidth, differ by more than 3.3 standard
-  deviations of counts;
+- real: its count and that of the lower peak, within the bandwidth, differ by more standard
+  deviations of counts than chance would make in one of a hundred logs. Peak and valley were looked
+  for in the whole log, so that is corrected for all pairs of places where they could be (4 to 4.6);
 - deep enough to matter: at least a tenth lower than the lower peak.
 
 Else the lower of the two is taken into the other, and said to be not told apart. So the answer may
@@ -21,13 +22,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from scipy import special
 
 from searchbench.analysis.logs.spread import Numbers, Spread
 
 STEP = 0.02  # decades
 BANDWIDTH = 0.08  # decades
 _DEEP = 0.1  # a valley that matters is so much lower than the lower of its peaks
-_SURE = 3.3  # standard deviations
+_CHANCE = 0.01  # of logs that have one band, in how many at most chance may make a second
+_SURE = 3.3  # standard deviations, where one place only is looked at: at the resolution
 _LEAST = 0.005  # of all requests; a smaller peak is no band
 _BELOW = 0.02  # of all requests below the resolution are a band
 
@@ -62,9 +65,10 @@ def bands(of: Spread) -> Bands:
     smooth = _smoothed(mass)
     peaks = [i for i in range(len(smooth)) if _is_peak(smooth, i)]
     peaks = [i for i in peaks if _near(mass, i) >= _LEAST * total]
+    sure = _sure(len(mass))
     doubted: list[tuple[float, str]] = []
     while len(peaks) > 1:
-        doubts = [_doubt(mass, smooth, a, b) for a, b in pairwise(peaks)]
+        doubts = [_doubt(mass, smooth, a, b, sure) for a, b in pairwise(peaks)]
         at = next((i for i, why in enumerate(doubts) if why), None)
         if at is None:
             break
@@ -157,14 +161,20 @@ def _depth(smooth: Numbers, a: int, b: int) -> float:
     return float(1 - smooth[_valley(smooth, a, b)] / min(smooth[a], smooth[b]))
 
 
-def _doubt(mass: Numbers, smooth: Numbers, a: int, b: int) -> str:
+def _sure(steps: int) -> float:
+    """How many standard deviations a valley must have, of a histogram of so many steps."""
+    places = max(2.0, steps * STEP / BANDWIDTH)
+    return float(-special.ndtri(_CHANCE / (places * (places - 1) / 2)))
+
+
+def _doubt(mass: Numbers, smooth: Numbers, a: int, b: int, sure: float) -> str:
     """Why two peaks are not told apart; empty where they are."""
     peak = a if smooth[a] < smooth[b] else b
     depth = _depth(smooth, a, b)
     if depth < _DEEP:
         return f"the dip beside it is only {100 * max(0.0, depth):.0f} % deep"
     counts = _near(mass, peak), _near(mass, _valley(smooth, a, b))
-    if counts[0] - counts[1] <= _SURE * math.sqrt(sum(counts)):
+    if counts[0] - counts[1] <= sure * math.sqrt(sum(counts)):
         return "too few requests lie there"
     return ""
 

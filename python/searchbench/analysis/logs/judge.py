@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from searchbench.analysis.logs.bands import Bands, bands
+from searchbench.analysis.logs.bands import bands
 from searchbench.analysis.logs.clock import Clock, clock_of
 from searchbench.analysis.logs.groups import Groups
 from searchbench.analysis.logs.minutes import Minutes
-from searchbench.analysis.logs.model import Asked, LogJudgement, Row, Stepping
+from searchbench.analysis.logs.model import Asked, Beside, LogJudgement, Row, Stepping
+from searchbench.analysis.logs.over import in_bands
+from searchbench.analysis.logs.published import beside
 from searchbench.analysis.logs.remarks import remarks
 from searchbench.analysis.logs.repeats import repeats
 from searchbench.analysis.logs.spread import Spread, finest
 from searchbench.logs.counts import Counts
+from searchbench.study.published import Published
 
 _MOST = 50  # rows of a kind
 _ASKED = 20  # queries of a list
@@ -38,8 +41,11 @@ def judge_log(
     zone: str = "",
     sizes: Mapping[str, int] | None = None,
     new: Mapping[str, list[str]] | None = None,
+    published: Published | None = None,
 ) -> LogJudgement:
-    """What counts say. ``sizes``: bytes of indexes by name; ``new``: met in this increment only."""
+    """What counts say. ``sizes``: bytes of indexes by name; ``new``: met in this increment only;
+    ``published``: what somebody said of such a log.
+    """
     resolution = resolution_ns(counts)
     groups = Groups.of(counts, resolution)
     servers = groups.rows_of("server")
@@ -70,7 +76,7 @@ def judge_log(
         groups.total(groups.rows_of("part"))["n"],
         groups.total(groups.rows_of("other"))["n"],
         found,
-        _in_bands(groups, found, times, coarsest),
+        in_bands(counts, groups, found, times, coarsest),
         minutes.over(step),
         step,
         minutes.worst(_WORST),
@@ -92,6 +98,9 @@ def judge_log(
         minutes.worst_hour(),
     )
     judged = _without_errors(judged)
+    if published is not None:
+        said = beside(published, judged, groups, dict(sizes or {}))
+        judged = replace(judged, published=Beside(published.title, said))
     return replace(judged, remarks=tuple(remarks(judged)))
 
 
@@ -186,29 +195,6 @@ def _hits(counts: Counts) -> tuple[tuple[str, int], ...]:
             low, high = (0, 0) if i == 0 else (2 ** (i - 1), 2**i - 1)
             found.append((f"{low:,}" if low == high else f"{low:,}–{high:,}", int(count)))
     return tuple(found)
-
-
-def _in_bands(
-    groups: Groups, found: Bands, times: Spread, clock: Clock | None
-) -> tuple[tuple[str, ...], ...]:
-    """Of each band what is over-represented in it: at least half as often again, and 5 % of it."""
-    said = []
-    for band in found.bands:
-        # An edge comes out of a logarithm, and may be a hair off what lies on it.
-        low, high = band.low_s * 1e9 * (1 - 1e-9), band.high_s * 1e9 * (1 - 1e-9)
-        inside = float(times.n[(times.low >= low) & (times.low < high)].sum())
-        over: list[tuple[float, str]] = []
-        for kind in ("class", "index", "words"):
-            for i in groups.rows_of(kind):
-                own = _known(groups.spread([i]), clock)
-                here = float(own.n[(own.low >= low) & (own.low < high)].sum())
-                expected = own.count / max(1, times.count) * inside
-                if here >= 0.05 * inside and here >= 1.5 * expected and here > 20:
-                    name = f"{groups.names[i]} words" if kind == "words" else groups.names[i]
-                    told = f"{100 * here / inside:.0f} % of it, {here / expected:.1f}× its share"
-                    over.append((here / inside, f"{name or '(none)'}: {told}"))
-        said.append(tuple(text for _, text in sorted(over, reverse=True)[:3]))
-    return tuple(said)
 
 
 def rows_as_json(rows: tuple[Row, ...]) -> list[dict[str, Any]]:

@@ -98,6 +98,28 @@ class Stepping:
 
 
 @dataclass(frozen=True, slots=True)
+class Statement:
+    """What was published, what is so here, and whether that is the same; ``why`` it is not known.
+
+    ``verdict``: "the same", "differs" or "cannot be told here" (``published``).
+    """
+
+    what: str
+    published: str
+    here: str
+    verdict: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A publication by its title, and its statements."""
+
+    title: str
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LogJudgement:
     """Everything that the page and ``--json`` show.
 
@@ -140,3 +162,4 @@ class LogJudgement:
     new: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     clocks: tuple[Stepping, ...] = ()
     worst_hour: Hour | None = None
+    published: Beside | None = None

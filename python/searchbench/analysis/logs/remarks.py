@@ -71,7 +71,7 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         )  # fmt: skip
         return
     q = {name: bound(value, of.resolution_s) for name, value in all_.quantiles_s.items()}
-    cut_s = _cut_off(of)
+    cut_s = cut_off(of)
     if cut_s is not None:
         yield Remark(
             "warning", "Slow searches only",
@@ -100,7 +100,7 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         yield Remark("note", "Bands", _bands(of))
 
 
-def _cut_off(of: LogJudgement) -> float | None:
+def cut_off(of: LogJudgement) -> float | None:
     """From where on a log has times, if it is one of slow searches."""
     formats = {str(s["format"]) for s in of.sources if s["entries"]}
     return of.spread.begins_at_once_s() if formats & SLOW_LOGS else None

@@ -109,6 +109,10 @@ class Spread:
         unsure = self.resolution_ns if self.resolution_ns > 1 else 0
         return float(self.n[self.low + unsure <= seconds * 1e9].sum() / max(1, self.count))
 
+    def share_not_above(self, seconds: float) -> float:
+        """The share of times that were perhaps not longer: those that are written so."""
+        return float(self.n[self.low <= seconds * 1e9].sum() / max(1, self.count))
+
     def begins_at_once_s(self) -> float | None:
         """Where times begin all at once, as those of a slow log do at its threshold; None: they
         thin out to their least, as times do of which none is left out.

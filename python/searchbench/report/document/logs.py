@@ -7,6 +7,7 @@ from functools import partial
 
 from searchbench.analysis.logs.model import LogJudgement, Row
 from searchbench.analysis.logs.remarks import clock_of, where
+from searchbench.report.document import logs_published as published
 from searchbench.report.document.blocks import Block, Details, Document, Points, Section, Text
 from searchbench.report.document.content import LONG, figure
 from searchbench.report.document.text import line
@@ -27,7 +28,7 @@ def of_log(of: LogJudgement) -> Document:
     ]
     if of.first_s is not None and of.last_s is not None:
         made.append(f"{tables.moment(of.first_s)} to {tables.moment(of.last_s)}, {clock_of(of)}")
-    sections = (_answer, _times, _groups, _when, _queries, _again, _files)
+    sections = (_answer, published.section, _times, _groups, _when, _queries, _again, _files)
     return Document(
         title="What production's query logs say",
         about=" · ".join(made),
