@@ -41,6 +41,9 @@ LOG_ROLES: tuple[str, ...]
 # earlier than the one above.
 LOG_BLOCK_BYTES: int
 LOG_BACK_NS: int
+# Notes on a log: how many of its lines are very long, and were cut because they were too long.
+LOG_LONG_LINES: str
+LOG_CUT_LINES: str
 
 @final
 class Log:
