@@ -66,7 +66,8 @@ def test_lines_of_another_format_are_counted_and_named(
     assert 45 <= source["other_formats"][0][1] <= 55
     assert int(source["unread"]) - int(before.sources[0]["unread"]) == 55  # type: ignore[call-overload]
     assert before.sources[0]["other_formats"] == []
-    assert mixed.all is not None and before.all is not None
+    assert mixed.all is not None
+    assert before.all is not None
     assert mixed.all.n == before.all.n
     (said,) = remarks(mixed, "Two formats")
     assert f"mixed.log was read as {form}" in said.text

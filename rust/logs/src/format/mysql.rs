@@ -200,13 +200,12 @@ impl Reader for Slow {
                 text = &text[..last];
             }
             if let Some(from) = foreign(text) {
-                let mut number = first + newlines(&bytes[block.begin..at + from]) + 1;
+                let number = first + newlines(&bytes[block.begin..at + from]) + 1;
                 let own = text.len().min(end - at).max(from);
-                for line in text[from..own].split(|&b| b == b'\n') {
+                for (number, line) in (number..).zip(text[from..own].split(|&b| b == b'\n')) {
                     if !line.is_empty() {
                         out.seen.unread_at(number, line, OUTSIDE);
                     }
-                    number += 1;
                 }
                 text = &text[..from];
             }
