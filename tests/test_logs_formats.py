@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from searchbench.analysis.logs.as_json import as_json
 from searchbench.analysis.logs.judge import judge_log
 from searchbench.errors import QueryError
 from searchbench.logs.counts import Counts, Options, count
+from searchbench.logs.entries import read_entries
 from searchbench.logs.sources import Source, find
 
 LOGS = Path(__file__).parent / "logs"
@@ -214,31 +215,110 @@ def test_no_bytes_end_the_reading(tmp_path: Path) -> None:
             log.tables()
 
 
-NAMES = """timestamp user dbname pid remote session_id line_num ps session_start vxid txid
-error_severity state_code message detail hint internal_query internal_position context
-statement cursor_position func application_name backend_type leader_pid query_id"""
-COLUMNS = NAMES.split()
-
-
-def test_csvlog_says_what_jsonlog_says(tmp_path: Path) -> None:
-    """csvlog has no sample: the messages of jsonlog are written as PostgreSQL's manual says."""
-    path = tmp_path / "postgresql.csv"
-    with path.open("w", newline="", encoding="utf-8") as out:
-        rows = csv.writer(out, lineterminator="\n")
-        for line in (LOGS / "postgresql-jsonlog.json").read_text(encoding="utf-8").splitlines():
-            found = json.loads(line)
-            rows.writerow([found.get(name, "") for name in COLUMNS])
-    a = as_json(judge_log(count([Source(str(path), "s")], Options())))
-    json_log = Source(str(LOGS / "postgresql-jsonlog.json"), "s")
-    b = as_json(judge_log(count([json_log], Options())))
-    assert a["sources"][0]["format"] == "postgresql-csv"
-    assert {k: v for k, v in a.items() if k != "sources"} == {
-        k: v for k, v in b.items() if k != "sources"
+def test_csvlog_says_what_jsonlog_of_the_same_server_says() -> None:
+    table, objects = read("postgresql-csvlog.csv"), read("postgresql-csvlog.json")
+    truth = TRUTH["postgresql-csvlog.csv"]
+    (source,) = table.sources
+    assert (source["format"], source["unread"]) == ("postgresql-csv", 0)
+    assert source["lines"] == (LOGS / "postgresql-csvlog.csv").read_bytes().count(b"\n")
+    assert searches(table, "timed") == truth["searches"]
+    failed = searches(table, "errors") + total(table, "other", "errors")
+    assert failed == truth["errors"] + truth["refused_connections"]
+    assert total(table, "other", "timed") == truth["other"]
+    longest = judge_log(table).all
+    assert longest is not None
+    assert longest.max_s == pytest.approx(0.35, abs=0.05), "not the 9.999 s of an imitation"
+    a, b = as_json(judge_log(table)), as_json(judge_log(objects))
+    own = ("sources", "by", "all")
+    assert {k: v for k, v in a.items() if k not in own} == {
+        k: v for k, v in b.items() if k not in own
     }
+    for kind in ("class", "index", "user", "words"):
+        assert a["by"].get(kind) == b["by"].get(kind), kind
+
+
+def test_elasticsearch_searches_are_counted_once_whatever_their_shards() -> None:
+    counts, truth = read("elasticsearch-slow.json"), TRUTH["elasticsearch-slow.json"]
+    (source,) = counts.sources
+    assert (source["format"], source["unread"]) == ("slowlog-json", 0)
+    # _count and the two searches of _msearch leave lines as any other search does.
+    assert searches(counts) == truth["searches"] + 1 + 2
+    assert searches(counts, "timed") == searches(counts)
+    assert searches(counts, "zero") == truth["zero"]
+    assert total(counts, "part", "n") == source["lines"]
+    judgement = judge_log(counts)
+    assert [(row.name, row.n) for row in judgement.by["index"]] == [("pages", searches(counts))]
+    names = {row.name: row.n for row in judgement.by["class"]}
+    plain = sum(n for what, n in truth["cases"].items() if what.startswith(("plain", "without")))
+    assert names["{query:{match:{body:{query:?}}}}"] >= plain
+
+
+@pytest.mark.parametrize("name", ["sphinx-query-iostats.log", "sphinx-query-iostats-sphinxql.log"])
+def test_statistics_of_sphinx_are_no_words_and_no_comment(name: str) -> None:
+    """searchd --iostats --cpustats writes `[ios=.. kb=.. ioms=.. cpums=..]` before the words."""
+    truth, counts = TRUTH[name], read(name)
+    assert counts.sources[0]["unread"] == 0
+    assert searches(counts) - searches(counts, "errors") == truth["searches"]
+    assert searches(counts, "zero") == truth["zero"]
+    text = (LOGS / name).read_text(encoding="utf-8")
+    written = re.findall(r"ios=(\d+) kb=[\d.]+ ioms=[\d.]+ cpums=([\d.]+)(?:\]| \*/)", text)
+    assert searches(counts, "ios_known") == searches(counts, "cpu_known") == len(written) == 24
+    assert searches(counts, "ios") == sum(int(ios) for ios, _ in written)
+    assert searches(counts, "cpu_us") == round(sum(1000 * float(ms) for _, ms in written))
+    row = judge_log(counts).all
+    assert row is not None
+    assert row.mean_hits == pytest.approx(sum(truth["found"]) / truth["searches"])
+    rows = read_entries(find([LOGS / name]), Options()).rows
+    asked = {row.text.decode() for row in rows}
+    if name == "sphinx-query-iostats.log":
+        assert {"doki beldo", '"doki nibelgraki"', "café 東京", ""} <= asked
+        # What imitates statistics is a comment, as all words in brackets are.
+        assert "rengrarenve" in asked
+        assert counts.sources[0]["notes"] == {"words in brackets, taken for a comment": 3}
+        assert not any(text.startswith("[") for text in asked)
+
+
+SYSLOG = ("haproxy-syslog.log", "haproxy-syslog-iso.log", "haproxy-rfc5424.log",
+          "haproxy-rfc5424-rsyslog.log", "nginx-syslog.log")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SYSLOG)
+def test_access_logs_behind_a_header_of_syslog_have_every_search(name: str) -> None:
+    """As rsyslog keeps them in files, and as HAProxy sends them."""
+    counts, truth = read(name), TRUTH[name]
+    (source,) = counts.sources
+    assert (source["format"], source["unread"]) == ("access", 0)
+    assert source["entries"] == truth["requests"]
+    assert searches(counts) == searches(counts, "timed") == truth["searches"]
+    failed = searches(counts, "errors") + total(counts, "other", "errors")
+    assert failed == truth["by_status"]["500"] + truth["by_status"]["400"]
+    row = judge_log(counts).all
+    assert row is not None
+    assert row.max_s == pytest.approx(0.3, abs=0.05)
+    # The server is that of HAProxy's back end; nginx has none but the host that syslog names.
+    (server,) = {row.name for row in judge_log(counts).by["server"]}
+    assert server == ("one" if name.startswith("haproxy") else "vm")
+    kinds, names = counts.texts("groups", "kind"), counts.texts("groups", "name")
+    assert {n for of, n in zip(kinds, names, strict=True) if of == "index"} == (
+        {"search"} if name.startswith("haproxy") else {""}
+    )
+
+
+def test_a_header_of_syslog_changes_nothing_else(tmp_path: Path) -> None:
+    """The older form of the lines in HAProxy's manual, with a day of one digit."""
+    plain = (LOGS / "haproxy-http.log").read_bytes().splitlines(keepends=True)
+    path = tmp_path / "haproxy-http.log"
+    path.write_bytes(b"".join(b"Feb  6 12:14:14 localhost haproxy[14389]: " + x for x in plain))
+    a = as_json(judge_log(count([Source(str(path), "s")], Options())))
+    b = as_json(judge_log(count([Source(str(LOGS / "haproxy-http.log"), "s")], Options())))
+    assert a["sources"][0]["entries"] == b["sources"][0]["entries"]
+    for one in (a, b):
+        del one["sources"]
+    assert a == b
 
 
 def test_forms_of_the_manuals_are_read(tmp_path: Path) -> None:
-    """Solr, Elasticsearch and MySQL 8 as their manuals and the notes on their logs have them."""
+    """Solr and MySQL 8 as their manuals and the notes on their logs have them."""
     solr = tmp_path / "solr.log"
     request = "o.a.s.c.S.Request webapp=/solr path=/select params="
     solr.write_text(
@@ -248,17 +328,6 @@ def test_forms_of_the_manuals_are_read(tmp_path: Path) -> None:
         f"{request}{{q=a+b&isShard=true&distrib=false}} hits=3 status=0 QTime=2\n"
         "2026-11-22 10:00:01.000 INFO  (main) [] o.a.s.c.CoreContainer started\n"
     )
-    elastic = tmp_path / "elastic.json"
-    line = (
-        '{{"@timestamp":"2026-11-22T10:00:00.{0}Z","log.level":"INFO",'
-        '"elasticsearch.slowlog.took":"{1}ms","elasticsearch.slowlog.took_millis":{1},'
-        '"elasticsearch.slowlog.total_hits":"{2} hits","elasticsearch.slowlog.total_shards":2,'
-        '"elasticsearch.slowlog.message":"[pages][{3}]","elasticsearch.slowlog.id":null,'
-        '"elasticsearch.slowlog.source":"{{\\\\\\"query\\\\\\":{{\\\\\\"match\\\\\\":'
-        '{{\\\\\\"body\\\\\\":\\\\\\"a b\\\\\\"}}}}}}","trace.id":"t1",'
-        '"log.logger":"index.search.slowlog.query"}}\n'
-    )
-    elastic.write_text(line.format("100", 7, 2, 0) + line.format("105", 9, 1, 1))
     mysql = tmp_path / "slow.log"
     mysql.write_text(
         "/usr/sbin/mysqld, Version: 8.0.36 (Source distribution). started with:\n"
@@ -271,7 +340,7 @@ def test_forms_of_the_manuals_are_read(tmp_path: Path) -> None:
         "SET timestamp=1795341600;\n"
         "SELECT id FROM pages WHERE MATCH(body) AGAINST('a b');\n"
     )
-    for path, ms, hits, part in ((solr, 5, 3, 1), (elastic, 9, 3, 2), (mysql, 250, 0, 0)):
+    for path, ms, hits, part in ((solr, 5, 3, 1), (mysql, 250, 0, 0)):
         counts = count([Source(str(path), "s")], Options())
         row = judge_log(counts).all
         assert row is not None, path.name

@@ -46,6 +46,9 @@ LOG_ROLES: tuple[str, ...]
 # earlier than the one above.
 LOG_BLOCK_BYTES: int
 LOG_BACK_NS: int
+# Notes on a log: how many of its lines are very long, and were cut because they were too long.
+LOG_LONG_LINES: str
+LOG_CUT_LINES: str
 
 @final
 class Log:
@@ -67,9 +70,10 @@ class Log:
     # bytes passed over; a file whose lines join is read whole. ``on_tick(bytes)`` is called about
     # ten times a second; what it raises ends the reading. For each source a dict: path, server,
     # format, refused (why it was not read, or ""), bytes, skipped_bytes, lines, entries, unread,
-    # examples [(line, why, beginning)], notes {what: how often}, longest_line, back (entries more
-    # than a minute before the one above); with ``parts`` also span_ns (the first time and the last
-    # one, None where there is none).
+    # examples [(line, why, beginning)], other_formats [(format, how many of the lines that were not
+    # read look like it, the first of them)], notes {what: how often}, longest_line, back (entries
+    # more than a minute before the one above); with ``parts`` also span_ns (the first time and the
+    # last one, None where there is none).
     # ValueError with a sentence where no source is a log, or one breaks off: nothing is counted.
     def read(
         self,

@@ -18,6 +18,7 @@ from typing import Any
 from searchbench import _core
 from searchbench.errors import QueryError
 from searchbench.logs.counts import Counts, Options, insist_known, named_format, read_into
+from searchbench.logs.mixed import with_others
 from searchbench.logs.parquet import readable, with_names
 from searchbench.logs.sources import STANDARD_INPUT, Source
 
@@ -149,6 +150,7 @@ def _append(whole: dict[str, Any], following: dict[str, Any]) -> None:
     """Add what was found in the following blocks of the same file."""
     later = [(line + whole["lines"], *rest) for line, *rest in following["examples"]]
     whole["examples"] = [*whole["examples"], *later][:_EXAMPLES]
+    whole["other_formats"] = with_others(whole, following, whole["lines"])
     for name in ("bytes", "lines", "entries", "unread", "back"):
         whole[name] += following[name]
     whole["longest_line"] = max(whole["longest_line"], following["longest_line"])
@@ -175,7 +177,8 @@ def _refused(source: Source, why: str) -> dict[str, Any]:
     return {
         "path": source.path, "server": source.server, "format": "", "refused": why, "bytes": 0,
         "skipped_bytes": source.skip_bytes, "lines": 0, "entries": 0, "unread": 0,
-        "longest_line": 0, "back": 0, "examples": [], "notes": {},
+        "longest_line": 0, "back": 0, "examples": [], "other_formats": [],
+        "notes": {},
     }  # fmt: skip
 
 

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from searchbench.errors import RecordError
 from searchbench.logs.counts import TEXTS, Counting, Counts, Options, count
+from searchbench.logs.mixed import with_others
 from searchbench.logs.sources import (
     Source,
     called_now,
@@ -144,6 +145,7 @@ def _joined(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[dic
         merged["longest_line"] = max(merged["longest_line"], old["longest_line"])
         later = [(line + old["lines"], *rest) for line, *rest in source["examples"]]
         merged["examples"] = [*old["examples"], *later][:5]
+        merged["other_formats"] = with_others(old, source, old["lines"])
         for what, n in source["notes"].items():
             merged["notes"][what] = merged["notes"].get(what, 0) + n
         merged["format"] = source["format"] or old["format"]

@@ -19,6 +19,7 @@ from searchbench.errors import QueryError
 from searchbench.logs.counts import Counts, Options, as_tables, insist_known, settings
 from searchbench.logs.follow import HEAD_BYTES, GrowingFile, GrowingPipe, Grows
 from searchbench.logs.held import Held, held
+from searchbench.logs.mixed import with_others
 from searchbench.logs.sources import STANDARD_INPUT, Source
 
 # Their entries are joined from lines that nothing ties together but what comes later.
@@ -226,7 +227,7 @@ def _nothing(source: Source) -> dict[str, Any]:
     return {
         "path": source.path, "server": source.server, "format": "", "refused": "", "lines": 0,
         "entries": 0, "unread": 0, "back": 0, "bytes": 0, "read_bytes": 0, "longest_line": 0,
-        "examples": [], "notes": {},
+        "examples": [], "other_formats": [], "notes": {},
     }  # fmt: skip
 
 
@@ -252,6 +253,7 @@ def _join(each: _Watched, read: dict[str, Any]) -> None:
     old, header = each.read, int(bool(each.header))
     later = [(line + old["lines"] - header, *rest) for line, *rest in read["examples"]]
     old["examples"] = [*old["examples"], *later][:_EXAMPLES]
+    old["other_formats"] = with_others(old, read, old["lines"] - header)
     read["lines"] -= header
     read["bytes"] -= len(each.header)
     for name in _SUMS:

@@ -7,8 +7,9 @@ const LOOKED_AT: usize = 400;
 
 /// The format of a source whose beginning is `head`; Err with what it looks like and the remedy.
 ///
-/// The first line that one format alone can have decides among formats of several lines; else the
-/// format that most lines have.
+/// It is the format that most of the first lines have, of those that one format alone can have; if two
+/// have as many, the one that comes first in `Format::ALL`. Whether later lines have another one is
+/// counted while they are read (`Seen::others`).
 pub fn detect(head: &[u8], path: &str) -> Result<Format, String> {
     if head.iter().all(u8::is_ascii_whitespace) {
         return Err(format!("{path} is empty"));

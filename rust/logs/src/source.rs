@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Bytes of a block, and of what follows it.
 pub const BLOCK: usize = 8 << 20;
 pub const AHEAD: usize = 256 << 10;
-/// A line that is longer is cut there.
+/// A line that is longer is cut there, and the rest of it is passed over.
 pub const LONGEST: usize = 64 << 20;
 /// Bytes by which a format is told.
 pub const HEAD: usize = 64 << 10;
@@ -119,7 +119,7 @@ pub fn block_of(
     // A line that goes on beyond what was read.
     while begin < own_end
         && from + (bytes.len() as u64) < len
-        && bytes.len() < LONGEST
+        && bytes.len() < LONGEST + own_end
         && memchr::memrchr(b'\n', &bytes[own_end - 1..]).is_none()
     {
         let at = bytes.len();
@@ -157,6 +157,8 @@ pub struct Cutter<R> {
     held: Vec<u8>,
     number: u64,
     ended: bool,
+    /// What is held goes on with a line that was too long.
+    within: bool,
     /// Bytes that were read, unpacked.
     pub bytes: u64,
     /// The bytes of a block that was read, into which one of the next may be read.
@@ -171,6 +173,7 @@ impl<R: Read> Cutter<R> {
             held: Vec::new(),
             number: 0,
             ended: false,
+            within: false,
             bytes: 0,
             spare: Vec::new(),
         })
@@ -181,7 +184,7 @@ impl<R: Read> Cutter<R> {
         let mut wanted = BLOCK + AHEAD;
         loop {
             self.fill(wanted)?;
-            if self.ended || self.held.len() >= LONGEST {
+            if self.ended || self.held.len() >= LONGEST + AHEAD {
                 break;
             }
             // The block ends after a line; one that is longer than it is read to its end.
@@ -199,6 +202,12 @@ impl<R: Read> Cutter<R> {
             let own = &self.held[..self.held.len() - AHEAD];
             memchr::memrchr(b'\n', own).map_or(own.len(), |at| at + 1)
         };
+        let begin = if self.within {
+            memchr::memchr(b'\n', &self.held[..end]).map_or(end, |at| at + 1)
+        } else {
+            0
+        };
+        self.within = end > 0 && self.held[end - 1] != b'\n';
         let mut rest = std::mem::take(&mut self.spare);
         rest.clear();
         rest.extend_from_slice(&self.held[end..]);
@@ -206,7 +215,7 @@ impl<R: Read> Cutter<R> {
         self.number += 1;
         Ok(Some(Block {
             bytes,
-            begin: 0,
+            begin,
             end,
             number: self.number - 1,
         }))
@@ -255,7 +264,8 @@ impl<'a> Lines<'a> {
                 rest
             }
         };
-        Some((start, line.strip_suffix(b"\r").unwrap_or(line)))
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        Some((start, &line[..line.len().min(LONGEST)]))
     }
 }
 
@@ -287,6 +297,34 @@ mod tests {
         }
         text.extend_from_slice(b"half");
         text
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_cut_and_the_rest_is_no_line() {
+        for long in [LONGEST - 10, LONGEST + 10, LONGEST + 2 * BLOCK] {
+            let mut text = b"first\nsecond ".to_vec();
+            text.extend(std::iter::repeat_n(b'x', long));
+            text.extend_from_slice(b"\nthird\n");
+            text.extend(std::iter::repeat_n(b'y', BLOCK));
+            text.extend_from_slice(b"\nlast\n");
+            let path =
+                std::env::temp_dir().join(format!("searchbench-long-{}", std::process::id()));
+            std::fs::write(&path, &text).unwrap();
+            let file = File::open(&path).unwrap();
+            std::fs::remove_file(&path).unwrap();
+            let len = text.len() as u64;
+            let in_file: Vec<usize> = (0..len.div_ceil(BLOCK as u64))
+                .flat_map(|n| owned(&block_of(&file, len, 0, n, Vec::new()).unwrap()))
+                .map(|line| line.len())
+                .collect();
+            let mut cutter = Cutter::new(io::Cursor::new(&text), 0).unwrap();
+            let mut in_stream = Vec::new();
+            while let Some(block) = cutter.cut().unwrap() {
+                in_stream.extend(owned(&block).iter().map(Vec::len));
+            }
+            assert_eq!(in_file, [5, (long + 7).min(LONGEST), 5, BLOCK, 4], "{long}");
+            assert_eq!(in_stream, in_file, "{long}");
+        }
     }
 
     #[test]

@@ -44,6 +44,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("LOG_FORMATS", pyo3::types::PyTuple::new(m.py(), formats)?)?;
     m.add("LOG_BLOCK_BYTES", searchbench_logs::source::BLOCK)?;
     m.add("LOG_BACK_NS", searchbench_logs::format::BACK_NS)?;
+    m.add("LOG_LONG_LINES", searchbench_logs::format::LONG_LINES)?;
+    m.add("LOG_CUT_LINES", searchbench_logs::format::CUT_LINES)?;
     m.add("LOG_ROLES", pyo3::types::PyTuple::new(m.py(), roles)?)?;
     m.add_function(wrap_pyfunction!(drive::drive, m)?)?;
     m.add_function(wrap_pyfunction!(logs::class_of_request, m)?)?;

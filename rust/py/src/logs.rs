@@ -202,6 +202,13 @@ pub fn of_read<'py>(py: Python<'py>, read: &run::Read) -> PyResult<Bound<'py, Py
         .map(|(line, why, text)| (*line, *why, String::from_utf8_lossy(text).into_owned()))
         .collect();
     one.set_item("examples", examples)?;
+    let others: Vec<(&str, u64, u64)> = seen
+        .others
+        .iter()
+        .filter(|(format, ..)| Some(*format) != read.format)
+        .map(|&(format, lines, first)| (format.name(), lines, first))
+        .collect();
+    one.set_item("other_formats", others)?;
     let notes = PyDict::new(py);
     for (what, n) in &seen.notes {
         notes.set_item(what, n)?;

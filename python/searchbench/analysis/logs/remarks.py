@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import PurePath
 
+from searchbench import _core
 from searchbench.analysis.logs.bands import Band
 from searchbench.analysis.logs.model import LogJudgement, Remark, Row
 from searchbench.analysis.logs.spread import SLOW_LOGS
@@ -28,6 +29,10 @@ def remarks(of: LogJudgement) -> Iterator[Remark]:
     yield from _new(of)
     yield from _reading(of)
 
+
+# Lines of another format are named from so many on, and from such a part of those not read.
+_OTHERS_AT_LEAST = 20
+_OTHERS_SHARE = 0.01
 
 _ALL = 0.99  # of the searches, which are then called all
 
@@ -271,11 +276,42 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
                 "warning" if unread * 100 >= lines else "note", "Lines that could not be read",
                 f"{name}: {unread:,} of {lines:,} lines; first line {line}: {why} ({text!r}).",
             )  # fmt: skip
+        yield from _others(source, name, unread)
         if source["back"]:
             yield Remark(
                 "note", "A clock that went back",
                 f"{name}: {source['back']:,} times an entry is more than a minute earlier than the "
                 "one above it.",
             )  # fmt: skip
-        for what, n in dict(source["notes"]).items():  # type: ignore[call-overload]
+        notes = dict(source["notes"])  # type: ignore[call-overload]
+        yield from _long(source, name, notes)
+        for what, n in notes.items():
             yield Remark("note", "Not sure", f"{name}: {n:,} × {what}.")
+
+
+def _others(source: Mapping[str, object], name: str, unread: int) -> Iterator[Remark]:
+    """Lines that another format can read, where they are no few."""
+    for form, lines, first in source.get("other_formats", ()):  # type: ignore[attr-defined]
+        if lines < _OTHERS_AT_LEAST or lines < _OTHERS_SHARE * unread:
+            continue
+        yield Remark(
+            "warning", "Two formats",
+            f"{name} was read as {source['format']}, and {lines:,} of the {unread:,} lines that "
+            f"could not be read look like {form} (line {first:,} is the first).",
+            f"Read it a second time with --format {form}, or split it into a file for each format.",
+        )  # fmt: skip
+
+
+def _long(source: Mapping[str, object], name: str, notes: dict[str, int]) -> Iterator[Remark]:
+    """Lines that are longer than those of a log usually are; they are taken out of ``notes``."""
+    long, cut = notes.pop(_core.LOG_LONG_LINES, 0), notes.pop(_core.LOG_CUT_LINES, 0)
+    if long:
+        most = int(str(source["longest_line"])) / 1e6
+        yield Remark(
+            "note", "Long lines",
+            f"{name}: {long:,} × {_core.LOG_LONG_LINES}; the longest that was read has "
+            f"{most:,.1f} MB.",
+        )  # fmt: skip
+    if cut:
+        yield Remark("warning", "Lines that were cut", f"{name}: {cut:,} × {_core.LOG_CUT_LINES}.",
+                     "Look at the line: it may be no log, or lack its line breaks.")  # fmt: skip

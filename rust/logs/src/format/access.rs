@@ -7,6 +7,8 @@
 //!     0/0 {..} "GET /search?q=a HTTP/1.1"
 //! ```
 //!
+//! A header of syslog may stand before any of them (`syslog`), as HAProxy's lines mostly have.
+//!
 //! The duration is what follows the agent, if it is a number: with a point seconds (`$request_time`),
 //! a whole number microseconds (`%D`), unless `Settings::unit_ns` says otherwise. Of a whole number
 //! before one with a point the latter is it (`$request_length $request_time`, as Kubernetes'
@@ -16,7 +18,7 @@
 
 use crate::clock::{Clock, clock, date, decimal, duration, month, number, offset};
 use crate::entry::{Entry, Fault, Kind, NO_WORDS};
-use crate::format::{Out, Reader, Settings, TWICE};
+use crate::format::{Out, Reader, Settings, TWICE, syslog};
 use crate::scan::{self, near, word};
 use crate::source::{Block, Lines};
 use crate::words;
@@ -141,6 +143,7 @@ pub fn looks(line: &[u8]) -> bool {
 
 #[inline]
 fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>> {
+    let (host, line) = syslog::cut(line);
     let open = near(b'[', &line[..line.len().min(300)])?;
     let close = open + near(b']', &line[open..line.len().min(open + 60)])?;
     let at_ns = stamp(clock, &line[open + 1..close])?;
@@ -195,8 +198,8 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
     let mut before = line[..open].trim_ascii_end().rsplitn(3, |&b| b == b' ');
     let user = before.next().filter(|&u| u != b"-").unwrap_or(b"");
     let first = before.nth(1).unwrap_or(b"");
-    // `HOST:PORT ADDRESS - USER`: a virtual host.
-    let server = memchr::memchr(b' ', first).map_or(&b""[..], |at| &first[..at]);
+    // `HOST:PORT ADDRESS - USER`: a virtual host; else the host that syslog names.
+    let server = memchr::memchr(b' ', first).map_or(host, |at| &first[..at]);
     Some(Line {
         at_ns,
         request,
@@ -336,8 +339,7 @@ impl Reader for Access {
         let (mut assumed, mut numbers, mut cut, mut strange) = (0u64, 0u64, 0u64, 0u64);
         while lines.at < block.end {
             let Some((_, line)) = lines.step() else { break };
-            out.seen.lines += 1;
-            out.seen.longest = out.seen.longest.max(line.len() as u64);
+            out.seen.line(line.len());
             let Some(found) = parse(line, &mut self.clock, self.unit_ns) else {
                 if !line.is_empty() {
                     out.seen.unread(line, "it is no line of an access log");

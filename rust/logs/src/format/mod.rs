@@ -17,11 +17,12 @@ mod shape;
 mod slowlog;
 mod solr;
 mod sphinx;
+mod syslog;
 
 use crate::clock::Zone;
 use crate::entry::{Entry, NO_TIME};
 use crate::queries::{Local, Shared};
-use crate::source::Block;
+use crate::source::{Block, LONGEST};
 use crate::sql::{Dialect, statement};
 use crate::tally::Tally;
 
@@ -36,6 +37,11 @@ pub fn class_of(method: &[u8], text: &[u8]) -> Vec<u8> {
     }
     class
 }
+
+/// A line of more bytes is counted as a long one.
+const LONG: usize = 1 << 20;
+pub const LONG_LINES: &str = "lines (or entries of several) longer than 1 MiB";
+pub const CUT_LINES: &str = "lines of 64 MiB or more, of which the rest was not read";
 
 /// How many lines that could not be read are kept as examples.
 pub const EXAMPLES: usize = 5;
@@ -146,6 +152,9 @@ pub struct Seen {
     pub unread: u64,
     /// (line from 1, why it could not be read, its beginning)
     pub examples: Vec<(u64, &'static str, Vec<u8>)>,
+    /// Of the lines that could not be read, those that look like a known format: how many, and the
+    /// number of the first. (One that looks like the format of the log itself lacks something else.)
+    pub others: Vec<(Format, u64, u64)>,
     /// What could be read in two ways or is not sure, and how often.
     pub notes: Vec<(&'static str, u64)>,
     pub first_ns: Option<i64>,
@@ -156,6 +165,28 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// One more line of so many bytes.
+    #[inline(always)]
+    pub fn line(&mut self, bytes: usize) {
+        self.lines += 1;
+        self.length(bytes);
+    }
+
+    /// How long a line was, or an entry of several.
+    #[inline(always)]
+    pub fn length(&mut self, bytes: usize) {
+        self.longest = self.longest.max(bytes as u64);
+        if bytes > LONG {
+            self.long(bytes);
+        }
+    }
+
+    #[cold]
+    fn long(&mut self, bytes: usize) {
+        self.note(LONG_LINES, 1);
+        self.note(CUT_LINES, u64::from(bytes >= LONGEST));
+    }
+
     #[inline]
     pub fn note(&mut self, what: &'static str, times: u64) {
         if times > 0 {
@@ -171,12 +202,29 @@ impl Seen {
         }
     }
 
-    #[cold]
+    /// The line that was counted last could not be read.
     pub fn unread(&mut self, line: &[u8], why: &'static str) {
+        self.unread_at(self.lines, line, why);
+    }
+
+    /// The same of another line, by its number.
+    #[cold]
+    pub fn unread_at(&mut self, number: u64, line: &[u8], why: &'static str) {
         self.unread += 1;
+        if let Some(other) = looks(line) {
+            self.other(other, 1, number);
+        }
         if self.examples.len() < EXAMPLES {
             let shown = line[..line.len().min(EXAMPLE_BYTES)].to_vec();
-            self.examples.push((self.lines, why, shown));
+            self.examples.push((number, why, shown));
+        }
+    }
+
+    /// So many lines of another format; `first`: the number of the first of them.
+    fn other(&mut self, format: Format, lines: u64, first: u64) {
+        match self.others.iter_mut().find(|(known, ..)| *known == format) {
+            Some((_, n, _)) => *n += lines,
+            None => self.others.push((format, lines, first)),
         }
     }
 
@@ -186,6 +234,9 @@ impl Seen {
             if self.examples.len() < EXAMPLES {
                 self.examples.push((self.lines + line, why, shown));
             }
+        }
+        for (format, n, first) in next.others {
+            self.other(format, n, self.lines + first);
         }
         self.lines += next.lines;
         self.entries += next.entries;

@@ -12,10 +12,12 @@
 
 use crate::clock::{Clock, clock, duration, number};
 use crate::entry::{Entry, Kind, UNKNOWN};
-use crate::format::{Out, Reader, Settings, TWICE};
+use crate::format::{Format, Out, Reader, Settings, TWICE, looks};
 use crate::scan;
 use crate::source::{Block, Lines};
 use crate::sql::{Dialect, statement};
+
+const OUTSIDE: &str = "it is outside of any entry of a slow log";
 
 pub fn looks_slow(line: &[u8]) -> bool {
     line.starts_with(b"# User@Host: ") || line.starts_with(b"# Query_time: ")
@@ -137,32 +139,75 @@ fn ends(text: &[u8]) -> usize {
     }
 }
 
+fn is_foreign(line: &[u8]) -> bool {
+    looks(line).is_some_and(|format| format != Format::MysqlSlow)
+}
+
+/// Where lines of another format begin, which another program wrote behind a statement.
+fn foreign(text: &[u8]) -> Option<usize> {
+    let text = text.trim_ascii_end();
+    if text.last() == Some(&b';') {
+        return None;
+    }
+    let mut at = 0;
+    while let Some(n) = memchr::memchr(b'\n', &text[at..]) {
+        let ended = text[..at + n].trim_ascii_end().ends_with(b";");
+        at += n + 1;
+        let line = &text[at..];
+        let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
+        if ended && is_foreign(line) {
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn newlines(text: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', text).count() as u64
+}
+
 impl Reader for Slow {
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let bytes = &block.bytes;
         let own = &bytes[block.begin..block.end];
-        out.seen.lines += memchr::memchr_iter(b'\n', own).count() as u64;
-        out.seen.lines +=
-            u64::from(block.end == bytes.len() && !own.is_empty() && !own.ends_with(b"\n"));
+        let first = out.seen.lines;
+        // The last line that begins here may end in the next block.
+        out.seen.lines += newlines(own) + u64::from(!own.is_empty() && !own.ends_with(b"\n"));
+        let end = match own {
+            [] => block.end,
+            _ => memchr::memchr(b'\n', &bytes[block.end - 1..])
+                .map_or(bytes.len(), |n| block.end - 1 + n),
+        };
         let mut head = next_head(bytes, block.begin);
-        if block.number == 0 {
-            let before = &bytes[..head.unwrap_or(block.end)];
-            for line in before.split(|&b| b == b'\n') {
-                if !line.is_empty() && !line.starts_with(b"# Time: ") && !is_preamble(line) {
-                    out.seen
-                        .unread(line, "it is outside of any entry of a slow log");
-                }
+        // In a later block, lines before the first entry are the rest of one of the block before,
+        // but for those of another format.
+        let before = &bytes[block.begin..head.unwrap_or(end).min(end).max(block.begin)];
+        let mut outside = block.number == 0;
+        for (number, line) in (first + 1..).zip(before.split(|&b| b == b'\n')) {
+            outside = outside || is_foreign(line);
+            if outside && !line.is_empty() && !line.starts_with(b"# Time: ") && !is_preamble(line) {
+                out.seen.unread_at(number, line, OUTSIDE);
             }
         }
         while let Some(at) = head.filter(|&at| at < block.end) {
             head = next_head(bytes, at + 1);
             let text = &bytes[at..head.unwrap_or(bytes.len())];
-            out.seen.longest = out.seen.longest.max(text.len() as u64);
+            out.seen.length(text.len());
             let mut text = text[..ends(text)].trim_ascii_end();
             // The time of the next entry stands before its head.
             let last = memchr::memrchr(b'\n', text).map_or(0, |n| n + 1);
             if text[last..].starts_with(b"# Time: ") {
                 text = &text[..last];
+            }
+            if let Some(from) = foreign(text) {
+                let number = first + newlines(&bytes[block.begin..at + from]) + 1;
+                let own = text.len().min(end - at).max(from);
+                for (number, line) in (number..).zip(text[from..own].split(|&b| b == b'\n')) {
+                    if !line.is_empty() {
+                        out.seen.unread_at(number, line, OUTSIDE);
+                    }
+                }
+                text = &text[..from];
             }
             let time = bytes[..at].strip_suffix(b"\n").and_then(|before| {
                 let from = memchr::memrchr(b'\n', before).map_or(0, |n| n + 1);
@@ -285,8 +330,7 @@ impl Reader for General {
         let mut lines = Lines::new(block);
         while lines.at < block.end {
             let Some((_, line)) = lines.step() else { break };
-            out.seen.lines += 1;
-            out.seen.longest = out.seen.longest.max(line.len() as u64);
+            out.seen.line(line.len());
             let Some((stamp, command, text)) = general(line) else {
                 if is_preamble(line) {
                     self.close(out);

@@ -279,7 +279,7 @@ impl Postgres {
             };
             let taken = &block.bytes[at..next.min(block.end).max(at)];
             out.seen.lines += memchr::memchr_iter(b'\n', taken).count() as u64;
-            out.seen.longest = out.seen.longest.max((next - at) as u64);
+            out.seen.length(next - at);
             at = next;
             let [text, asked, user, app] = &mut held;
             csv::unquoted(cells[13], text);
@@ -347,8 +347,7 @@ impl Reader for Postgres {
         let mut lines = Lines::new(block);
         while lines.at < block.end {
             let Some((_, line)) = lines.step() else { break };
-            out.seen.lines += 1;
-            out.seen.longest = out.seen.longest.max(line.len() as u64);
+            out.seen.line(line.len());
             if self.form == Form::Json {
                 if !line.is_empty() && !self.json(line, out) {
                     out.seen.unread(line, "it is no object of jsonlog");

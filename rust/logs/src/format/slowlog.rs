@@ -359,8 +359,7 @@ impl Reader for SlowLog {
         let mut lines = Lines::new(block);
         while lines.at < block.end {
             let Some((_, line)) = lines.step() else { break };
-            out.seen.lines += 1;
-            out.seen.longest = out.seen.longest.max(line.len() as u64);
+            out.seen.line(line.len());
             if line.is_empty() {
                 continue;
             }

@@ -11,7 +11,7 @@
 use crate::clock::{Clock, duration, number};
 use crate::entry::{Entry, Fault, Kind, NO_TIME, UNKNOWN};
 use crate::format::access::target;
-use crate::format::{Out, Reader, Settings};
+use crate::format::{Format, Out, Reader, Settings, looks as any_looks};
 use crate::source::{Block, Lines};
 
 pub struct Solr {
@@ -112,15 +112,27 @@ impl Solr {
     }
 }
 
+/// Whether a line is one of another format. Most lines of Solr begin with a date, or go on with what
+/// began with one; the others are few.
+fn foreign(line: &[u8]) -> bool {
+    let dated = matches!(line, [_, _, _, _, b'-', _, _, b'-', _, _, b' ' | b'T', ..]);
+    let goes_on = line[0].is_ascii_whitespace();
+    !dated && !goes_on && any_looks(line).is_some_and(|format| format != Format::Solr)
+}
+
 impl Reader for Solr {
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut lines = Lines::new(block);
         let mut beside = 0;
         while lines.at < block.end {
             let Some((_, line)) = lines.step() else { break };
-            out.seen.lines += 1;
-            out.seen.longest = out.seen.longest.max(line.len() as u64);
-            if !line.is_empty() && !self.line(line, out) {
+            out.seen.line(line.len());
+            if line.is_empty() || self.line(line, out) {
+                continue;
+            }
+            if foreign(line) {
+                out.seen.unread(line, "it is no line of Solr's log");
+            } else {
                 beside += 1;
             }
         }

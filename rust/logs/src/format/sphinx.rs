@@ -13,7 +13,7 @@
 use crate::clock::{Clock, clock, date, duration, month, number, three};
 use crate::entry::{Entry, Fault, Kind, UNKNOWN};
 use crate::format::agents::Agents;
-use crate::format::{Out, Reader, Settings};
+use crate::format::{Format, Out, Reader, Settings, looks};
 use crate::scan;
 use crate::source::{Block, Lines};
 use crate::sql;
@@ -60,6 +60,12 @@ pub fn looks_ql(line: &[u8]) -> bool {
     line.strip_prefix(b"/* ").is_some_and(|rest| {
         stamp(&mut Clock::default(), rest).is_some_and(|(_, n)| rest[n..].starts_with(b" conn "))
     })
+}
+
+/// Whether a line is one of another format.
+#[cold]
+fn foreign(line: &[u8]) -> bool {
+    looks(line).is_some_and(|format| format != Format::SphinxQl)
 }
 
 pub struct Plain {
@@ -243,8 +249,7 @@ impl Reader for Plain {
             }
             let Some((_, line)) = lines.step() else { break };
             if own {
-                out.seen.lines += 1;
-                out.seen.longest = out.seen.longest.max(line.len() as u64);
+                out.seen.line(line.len());
             }
             let Some((mut entry, shape)) = plain(line, &mut self.clock) else {
                 if own && !line.is_empty() {
@@ -353,6 +358,9 @@ impl Reader for Ql {
         let mut lines = Lines::new(block);
         let mut class = std::mem::take(&mut self.class);
         let mut next = lines.step();
+        // In a later block, lines before the first entry are the rest of one of the block before,
+        // but for those of another format.
+        let mut begun = block.number == 0;
         while let Some((start, line)) = next {
             let own = start < block.end;
             if !own && agents.is_empty() {
@@ -360,21 +368,23 @@ impl Reader for Ql {
             }
             next = lines.step();
             if own {
-                out.seen.lines += 1;
-                out.seen.longest = out.seen.longest.max(line.len() as u64);
+                out.seen.line(line.len());
             }
             if !begins_ql(line) {
-                // In a later block it is the rest of a statement that began in the one before.
-                if own && !line.is_empty() && block.number == 0 {
+                begun = begun || foreign(line);
+                if own && !line.is_empty() && begun {
                     out.seen
                         .unread(line, "it is no line of Sphinx's log of SQL");
                 }
                 continue;
             }
-            // A statement with line breaks goes on until a line that begins an entry.
+            // A statement with line breaks goes on until a line that begins an entry, or that
+            // another program wrote behind the end of the statement.
+            begun = true;
             let mut end = start + line.len();
             while let Some((at, more)) = next {
-                if begins_ql(more) {
+                let ended = matches!(block.bytes[end - 1], b';' | b'/');
+                if begins_ql(more) || (ended && foreign(more)) {
                     break;
                 }
                 end = at + more.len();
