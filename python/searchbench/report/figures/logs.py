@@ -14,6 +14,7 @@ from searchbench.report.document.text import short
 from searchbench.report.figures.look import GHOST, SERIES, Look
 from searchbench.report.figures.plots import TIME_LABELS, Chart, data, six, time_axis
 
+_LETTER = 6  # pixels of a letter below an axis
 _SHOWN = ("p50", "p95", "p99")
 
 
@@ -79,7 +80,8 @@ def by_group(rows: tuple[Row, ...], look: Look, floor_s: float | None) -> Chart:
     if len(rows) < 2 or not points:
         return None
     order = list(dict.fromkeys(point["group"] for point in points))
-    angle = 0 if len(order) < 8 else -40
+    fits = len(order) * (max(map(len, order)) * _LETTER + 8) <= look.width - 70
+    angle = 0 if fits else -40 if look.direct_labels else -90
     axis = time_axis([point["y"] for point in points], "time")
     return (
         alt.Chart(data(points))
