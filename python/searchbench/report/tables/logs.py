@@ -16,6 +16,7 @@ from searchbench.report.document.text import line, short
 from searchbench.report.tables.cells import NONE, known, number, share, table, text
 from searchbench.report.tables.numbers import count, digits
 
+_BRIEF = 60  # letters of a query beside figures that are read
 _NAME, _WHOLE = 160, 400  # letters of a query or a class, and of what stands behind a cut one
 
 
@@ -125,9 +126,9 @@ def over(rows: Sequence[Moment], step_s: int) -> Table:
     )
 
 
-def _named(name: str) -> Cell:
+def _named(name: str, most: int = _NAME) -> Cell:
     whole = line(name) or "(none)"
-    cut = short(whole, _NAME)
+    cut = short(whole, most)
     return Cell(cut, "" if cut == whole else short(whole, _WHOLE))
 
 
@@ -156,7 +157,7 @@ def minutes(rows: Sequence[Moment]) -> Table:
         number("Mean", lambda m: Cell(seconds(m.mean_s))),
         number("p95", lambda m: Cell(seconds(m.p95_s))),
         number("Longest", lambda m: Cell(seconds(m.max_s))),
-        text("The longest was", lambda m: _named(m.slowest), 3.0),
+        text("The longest was", lambda m: _named(m.slowest, _BRIEF), 3.0),
     )
 
 
