@@ -23,9 +23,13 @@ import test_report_paper as report_paper
 from records import Study, good_answer, lognormal
 from replaying import generated, written
 from searchbench.analysis.compare.records import compare_records
+from searchbench.analysis.logs.judge import judge_log
+from searchbench.logs.counts import Options, count
+from searchbench.logs.sources import find
 from searchbench.record import Record, open_record
 from searchbench.report import write_comparison
 from searchbench.report.document.assemble import document
+from searchbench.report.document.logs import of_log
 from searchbench.report.document.logs_again import of_against
 from searchbench.report.page import page as page_of
 
@@ -48,7 +52,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The addresses of pages: usual, of twelve treatments, hostile, and of each other measure.
 
     "capacity" is of three configurations with two promises, "systems" of three that differ by name;
-    in both one side or more is open. "cut" and "against" are of a log.
+    in both one side or more is open. "log", "cut" and "against" are of a log.
     """
     folder = tmp_path_factory.mktemp("pages")
     made = {}
@@ -79,6 +83,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     made["cut"] = (folder / "cut.html").as_uri()
     log, out = generated(folder), folder / "cut.jsonl"
     written(log, out, "--cut", "900", "--page", str(folder / "cut.html"))
+    counts = count(find([log]), Options())
+    names = sorted({text for kind, text in zip(counts.texts("groups", "kind"),
+                                               counts.texts("groups", "name"), strict=True)
+                    if kind == "index"})  # fmt: skip
+    found_in_log = judge_log(
+        counts, sizes={name: 10 ** (5 + i % 4) for i, name in enumerate(names)}
+    )
+    (folder / "log.html").write_text(page_of(of_log(found_in_log)), "utf-8")
+    made["log"] = (folder / "log.html").as_uri()
     beside = of_against(of_logs.many(12, 3), of_logs.searches_in(log), folder / "shop")
     (folder / "against.html").write_text(page_of(beside), "utf-8")
     made["against"] = (folder / "against.html").as_uri()
@@ -166,7 +179,7 @@ def colours(browser: webdriver.Chrome) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(
-    "page", ["plain", "twelve", "hostile", "capacity", "records", "cut", "against"]
+    "page", ["plain", "twelve", "hostile", "capacity", "records", "cut", "against", "log"]
 )
 def test_the_page_is_silent_and_asks_the_network_for_nothing(
     browser: webdriver.Chrome, pages: dict[str, str], page: str
@@ -206,7 +219,18 @@ def test_hostile_text_is_shown_and_does_nothing(
 
 @pytest.mark.parametrize(
     "page",
-    ["plain", "twelve", "hostile", "sweep", "capacity", "systems", "records", "cut", "against"],
+    [
+        "plain",
+        "twelve",
+        "hostile",
+        "sweep",
+        "capacity",
+        "systems",
+        "records",
+        "cut",
+        "against",
+        "log",
+    ],
 )
 @pytest.mark.parametrize("width", [360, 390, 768, 1280])
 def test_the_page_is_never_wider_than_the_screen(
@@ -257,7 +281,7 @@ FIRST_COLUMN = """const wrong = [];
 
 
 @pytest.mark.parametrize(
-    "page", ["plain", "twelve", "sweep", "capacity", "records", "cut", "against"]
+    "page", ["plain", "twelve", "sweep", "capacity", "records", "cut", "against", "log"]
 )
 def test_the_first_column_of_a_wide_table_stays_in_view_on_a_phone_with_an_edge(
     browser: webdriver.Chrome, pages: dict[str, str], page: str
@@ -380,7 +404,7 @@ def test_labels_in_figures_do_not_overlap(
           }
         }
         return found;"""
-    for page in ("plain", "twelve", "sweep", "capacity", "systems", "records"):
+    for page in ("plain", "twelve", "sweep", "capacity", "systems", "records", "log"):
         show(browser, pages[page], width=width)
         script(browser, "for (const d of document.querySelectorAll('details')) d.open = true;")
         assert script(browser, overlaps) == [], page

@@ -1,4 +1,4 @@
-"""What a log says, on a terminal: remarks first, then tables."""
+"""What a log says, on a terminal: one sentence first, then remarks, then tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from searchbench.analysis.logs.model import Asked, Beside, LogJudgement, Row
 from searchbench.analysis.logs.remarks import clock_of, seconds
-from searchbench.report.document.text import short
+from searchbench.report.document.text import line, short
 from searchbench.terminal import out
 
 _ROWS = 10
@@ -62,6 +62,7 @@ def show(of: LogJudgement, took_s: float, page: Path | None) -> None:
     ):
         if len(rows) > 1 or (rows and title == "class"):
             groups(title, rows, of)
+    _served(of)
     _asked("asked most", of.most)
     _asked("most time in all", [a for a in of.longest if a.total_s > 0])
     _asked("without hits", [a for a in of.without_hits if a.zero])
@@ -78,7 +79,9 @@ def _beside(of: Beside) -> None:
 
 
 def findings(of: LogJudgement, took_s: float) -> None:
-    """What was read and the remarks, without tables."""
+    """One sentence of findings, what was read, and the remarks, without tables."""
+    out.say(line(of.headline))
+    out.say()
     read = sum(int(str(s["lines"])) for s in of.sources)
     formats = ", ".join(dict.fromkeys(str(s["format"]) for s in of.sources if s["format"]))
     out.say(f"{read:,} lines ({formats}) in {took_s:.1f} s")
@@ -128,8 +131,28 @@ def _asked(title: str, rows: Sequence[Asked]) -> None:
     if not rows:
         return
     out.say()
+    several = any(a.indexes > 1 for a in rows)
     cells = [
-        (f"{a.n:,}", seconds(a.total_s), seconds(a.max_s), short(a.text, 50) or "(no words)")
+        (
+            f"{a.n:,}",
+            *([f"{a.indexes:,}"] if several else []),
+            seconds(a.total_s),
+            seconds(a.max_s),
+            short(a.text, 50) or "(no words)",
+        )
         for a in rows[:5]
     ]
-    out.table(("times", "in all", "longest", title), cells)
+    out.table(("times", *(["indexes"] if several else []), "in all", "longest", title), cells)
+
+
+def _served(of: LogJudgement) -> None:
+    """What was asked beside what agents and shards did for it."""
+    if of.all is None or of.served is None or not of.served.quantiles_s:
+        return
+    cells = []
+    for name, row in (("as asked: searches", of.all), ("as served: parts", of.served)):
+        quantiles = (row.quantiles_s.get(q) for q in ("p50", "p95", "p99"))
+        times = (seconds(value, of.resolution_s) for value in quantiles)
+        cells.append((name, f"{row.n:,}", *times, seconds(row.max_s, of.resolution_s)))
+    out.say()
+    out.table(("of agents and shards", "entries", "p50", "p95", "p99", "longest"), cells)

@@ -16,6 +16,7 @@ def as_json(of: LogJudgement) -> dict[str, Any]:
         return rows_as_json(given)
 
     return {
+        "headline": of.headline,
         "first_s": of.first_s,
         "last_s": of.last_s,
         "zone": of.zone,
@@ -36,6 +37,8 @@ def as_json(of: LogJudgement) -> dict[str, Any]:
         "by_words": rows(of.words),
         "by_size": rows(of.sizes),
         "parts": of.parts,
+        "served": rows((of.served,))[0] if of.served else None,
+        "served_by": rows(of.served_by),
         "others": of.others,
         "step_s": of.step_s,
         "over_time": [asdict(moment) for moment in of.over],

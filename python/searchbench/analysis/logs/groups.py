@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from searchbench.analysis.logs.clock import Clock
 from searchbench.analysis.logs.model import Row
 from searchbench.analysis.logs.spread import Spread, spread
 from searchbench.logs.counts import NUMBERS, Counts
@@ -19,7 +20,7 @@ WORDS = ((1, "1"), (2, "2"), (3, "3"), (4, "4"), (5, "5"), (10, "6–10"), (20, 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The rows of ``groups`` and of ``times``, by (kind, name)."""
+    """The rows of ``groups`` and of ``times``, by (kind, name). ``clock``: the coarsest of them."""
 
     kinds: NDArray[np.object_]
     names: list[str]
@@ -28,6 +29,7 @@ class Groups:
     buckets: NDArray[np.uint64]
     times: NDArray[np.uint64]
     resolution_ns: int
+    clock: Clock | None = None
 
     @classmethod
     def of(cls, counts: Counts, resolution_ns: int) -> Groups:
@@ -92,6 +94,7 @@ class Groups:
             own["cpu_us"] / own["cpu_known"] / 1e3 if own["cpu_known"] else None,
             own["ios"] / own["ios_known"] if own["ios_known"] else None,
             times.between_s(0.95) if times else None,
+            self.clock.seen(times) if times and self.clock else times,
         )
 
     def by(self, kind: str, whole: dict[str, int], most: int) -> tuple[Row, ...]:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from searchbench.analysis.logs.asked import asked
 from searchbench.analysis.logs.bands import bands
 from searchbench.analysis.logs.clock import Clock, clock_of
 from searchbench.analysis.logs.groups import Groups
+from searchbench.analysis.logs.headline import headline
 from searchbench.analysis.logs.minutes import Minutes
-from searchbench.analysis.logs.model import Asked, Beside, LogJudgement, Row, Stepping
+from searchbench.analysis.logs.model import Beside, LogJudgement, Row, Stepping
 from searchbench.analysis.logs.over import in_bands
 from searchbench.analysis.logs.published import beside
 from searchbench.analysis.logs.remarks import remarks
@@ -22,7 +22,6 @@ from searchbench.logs.counts import Counts
 from searchbench.study.published import Published
 
 _MOST = 50  # rows of a kind
-_ASKED = 20  # queries of a list
 _WORST = 10  # minutes
 _SAME_STEP = 0.98  # how closely two servers show the step of one kind of clock
 _WITHIN = (0.001, 0.01, 0.1, 0.5, 1.0, 10.0)
@@ -53,12 +52,16 @@ def judge_log(
     clocks = _clocks(groups, servers)
     coarsest = max(clocks.values(), key=lambda clock: clock.step_ns, default=None)
     times = _known(groups.spread(servers), coarsest)
+    groups = replace(groups, clock=coarsest)
+    parts = groups.rows_of("part")
+    of_parts = groups.total(parts)
     minutes = Minutes.of(counts)
     first, last = minutes.span or (None, None)
     step = minutes.step_s()
     found = bands(times)
     dropped = counts.tables["dropped"]
     queries = counts.numbers("queries", "n")
+    most, longest, without_hits = asked(counts, ("n", "sum_ns", "zero"))
     judged = LogJudgement(
         first,
         last,
@@ -73,16 +76,16 @@ def judge_log(
         {kind: groups.by(kind, whole, _MOST) for kind in _BY},
         groups.sizes(dict(sizes or {}), whole),
         groups.words(whole),
-        groups.total(groups.rows_of("part"))["n"],
+        of_parts["n"],
         groups.total(groups.rows_of("other"))["n"],
         found,
         in_bands(counts, groups, found, times, coarsest),
         minutes.over(step),
         step,
         minutes.worst(_WORST),
-        _asked(counts, "n"),
-        _asked(counts, "sum_ns"),
-        _asked(counts, "zero"),
+        most,
+        longest,
+        without_hits,
         repeats(
             queries,
             int(counts.numbers("dropped", "dropped").sum()),
@@ -96,12 +99,14 @@ def judge_log(
         {kind: tuple(names) for kind, names in (new or {}).items()},
         tuple(Stepping(name, c.step_ns / 1e9, c.sure) for name, c in clocks.items()),
         minutes.worst_hour(),
+        served=groups.row("all parts", parts, of_parts) if of_parts["n"] else None,
+        served_by=groups.by("part", of_parts, _MOST),
     )
     judged = _without_errors(judged)
     if published is not None:
         said = beside(published, judged, groups, dict(sizes or {}))
         judged = replace(judged, published=Beside(published.title, said))
-    return replace(judged, remarks=tuple(remarks(judged)))
+    return replace(judged, remarks=tuple(remarks(judged)), headline=headline(judged))
 
 
 def _without_errors(of: LogJudgement) -> LogJudgement:
@@ -130,6 +135,8 @@ def _without_errors(of: LogJudgement) -> LogJudgement:
         by={kind: known(rows, servers=kind == "server") for kind, rows in of.by.items()},
         sizes=known(of.sizes),
         words=known(of.words),
+        served=known((of.served,))[0] if of.served else None,
+        served_by=known(of.served_by),
     )
 
 
@@ -161,30 +168,6 @@ def _clocks(groups: Groups, servers: list[int]) -> dict[str, Clock]:
 
 def _known(times: Spread, clock: Clock | None) -> Spread:
     return times if clock is None else clock.seen(times)
-
-
-def _asked(counts: Counts, by: str) -> tuple[Asked, ...]:
-    """The queries with the most of a column; those with none of it are left out."""
-    values = counts.numbers("queries", by).astype(np.int64)
-    most = min(_ASKED, len(values))
-    if not most:
-        return ()
-    first = np.argpartition(-values, most - 1)[:most]
-    hashes = counts.numbers("queries", "hash")
-    at = sorted((int(i) for i in first if values[i] > 0), key=lambda i: (-values[i], hashes[i]))
-    table = counts.tables["queries"].take(np.array(at, np.int64)).to_pydict()
-    return tuple(
-        Asked(
-            table["text"][i].decode("utf-8", errors="replace"),
-            table["n"][i],
-            table["sum_ns"][i] / 1e9,
-            table["max_ns"][i] / 1e9,
-            table["zero"][i],
-            table["errors"][i],
-            table["first"][i] * 60 if table["first"][i] < 2**32 - 1 else None,
-        )
-        for i in range(len(at))
-    )
 
 
 def _hits(counts: Counts) -> tuple[tuple[str, int], ...]:

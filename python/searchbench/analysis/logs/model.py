@@ -16,7 +16,8 @@ class Row:
 
     Shares are of the group, but ``share`` and ``share_of_time``, which are of all searches. None:
     the log does not say. ``quantiles_s``: p50, p90, p95, p99, p99.9; 0 is below the resolution.
-    ``p95_between_s``: the ends of its interval (``Spread.between_s``).
+    ``p95_between_s``: the ends of its interval (``Spread.between_s``). ``times``: all of them, as
+    the clock of the log lets them be known.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Row:
     cpu_ms: float | None = None
     ios: float | None = None
     p95_between_s: tuple[float, float] | None = None
+    times: Spread | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,10 @@ class Hour:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One query: how often, how long in all, how often without hits, when first."""
+    """One query: how often, how long in all, how often without hits, when first.
+
+    ``indexes``: of how many it was asked. All of them are in its other figures.
+    """
 
     text: str
     n: int
@@ -76,6 +81,7 @@ class Asked:
     zero: int
     errors: int
     first_s: int | None
+    indexes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +127,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class LogJudgement:
-    """Everything that the page and ``--json`` show.
+    """Everything that the page and ``--json`` show. ``headline``: one sentence, which leads both.
 
     ``rate``: searches a second: mean over the whole minutes of the log, and of its busiest minute;
     None where it has no minute that is known to be whole. ``over``:
@@ -130,6 +136,9 @@ class LogJudgement:
 
     ``clocks``: those that step further than their log writes. ``resolution_s`` is then the greatest
     of these steps, and ``spread`` has the times as they are known by it.
+
+    ``served``: what agents and shards did for these searches, ``parts`` entries in all, and
+    ``served_by`` the same by their index; shares are of these entries. None: no log has any.
     """
 
     first_s: int | None
@@ -163,3 +172,6 @@ class LogJudgement:
     clocks: tuple[Stepping, ...] = ()
     worst_hour: Hour | None = None
     published: Beside | None = None
+    headline: str = ""
+    served: Row | None = None
+    served_by: tuple[Row, ...] = ()

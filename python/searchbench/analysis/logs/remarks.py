@@ -35,6 +35,8 @@ _OTHERS_AT_LEAST = 20
 _OTHERS_SHARE = 0.01
 
 _ALL = 0.99  # of the searches, which are then called all
+MANY = 0.01  # of the searches or lines: a share that is worth a word
+_NAME = 60  # letters of a class within a sentence
 
 # Their stamps never name a zone.
 _NO_ZONE = frozenset(("sphinx", "sphinxql", "groonga"))
@@ -55,10 +57,19 @@ def seconds(value: float | None, resolution_s: float | None = None) -> str:
         return "unknown"
     if value == 0:
         return f"below {seconds(resolution_s)}" if resolution_s else "0 s"
+    if value >= 999.5:
+        return f"{value:,.0f} s"
     for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if value >= unit * 0.9995:
             return f"{value / unit:.3g} {name}"
     return f"{value * 1e9:.3g} ns"
+
+
+def percent(share: float) -> str:
+    """A share to two digits; nearly all of it is never written as 100 %."""
+    if 0.995 <= share < 1:
+        return "more than 99 %"
+    return f"{100 * share:.3g} %" if share == 1 else f"{100 * share:.2g} %"
 
 
 def bound(value: float | None, resolution_s: float | None) -> str:
@@ -86,9 +97,8 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             "Log all for a while: long_query_time = 0, log_min_duration_statement = 0, or 0ms.",
         )  # fmt: skip
     whose = "the searches" if cut_s is None else "the searches in the log"
-    if of.spread.count < _ALL * all_.n:
-        whose = f"the searches whose time the log has ({100 * of.spread.count / all_.n:.2g} % of "
-        whose += "all)"
+    if (share := timed_share(of, all_)) is not None:
+        whose = f"the searches whose time the log has ({percent(share)} of all)"
     text = f"Half of {whose} took {q['p50']}, 95 % {q['p95']}, 99 % {q['p99']}; the longest "
     text += f"took {bound(all_.max_s, of.resolution_s)}."
     yield Remark("note", "Times", text)
@@ -103,6 +113,11 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         )  # fmt: skip
     if of.bands.bands:
         yield Remark("note", "Bands", _bands(of))
+
+
+def timed_share(of: LogJudgement, all_: Row) -> float | None:
+    """The share of searches whose time the log has; None: of about all."""
+    return of.spread.count / all_.n if of.spread.count < _ALL * all_.n else None
 
 
 def cut_off(of: LogJudgement) -> float | None:
@@ -160,19 +175,15 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             f"{seconds(hour.mean_s)} on average, {hour.mean_s / hour.usual_s:.2g} times as long as "
             f"in the median of {hour.hours:,} hours ({seconds(hour.usual_s)}). "
             f"Of all the time that searches took, it has "
-            f"{100 * hour.share_of_time:.2g} %.",
+            f"{percent(hour.share_of_time)}.",
             "Read the lines of that hour alone to see which server and which class it was.",
         )  # fmt: skip
-    classes = of.by.get("class", ())
-    if len(classes) > 1 and classes[0].share_of_time is not None:
-        first = classes[0]
-        share = first.share_of_time or 0.0
-        if share >= 0.25 and share > 1.5 * first.share:
-            yield Remark(
-                "note", "Where the time goes",
-                f"`{first.name}` takes {100 * share:.0f} % of all time with "
-                f"{100 * first.share:.2g} % of the searches.",
-            )  # fmt: skip
+    if (first := heaviest(of)) is not None:
+        yield Remark(
+            "note", "Where the time goes",
+            f"`{first.name}` takes {100 * (first.share_of_time or 0.0):.0f} % of all time with "
+            f"{percent(first.share)} of the searches.",
+        )  # fmt: skip
     words = [row for row in of.words if row.n >= 100 and row.quantiles_s.get("p95")]
     if len(words) > 1:
         slow = max(words, key=lambda row: row.quantiles_s["p95"] or 0)
@@ -187,6 +198,21 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
                 f"{_p95(fast, of.resolution_s)}. (Intervals of 95 % for all of them together, as "
                 "if searches did not depend on each other.)",
             )  # fmt: skip
+
+
+def heaviest(of: LogJudgement) -> Row | None:
+    """The class that takes much of the time, and more than its share of the searches."""
+    classes = of.by.get("class", ())
+    if len(classes) < 2 or classes[0].share_of_time is None:
+        return None
+    share = classes[0].share_of_time
+    return classes[0] if share >= 0.25 and share > 1.5 * classes[0].share else None
+
+
+def named_class(row: Row) -> str:
+    """The name of a class within a sentence: in one line, and cut if it would fill it."""
+    name = " ".join(row.name.split()).replace("`", "'")
+    return name if len(name) <= _NAME else name[: _NAME - 1].rstrip() + "…"
 
 
 def _p95(row: Row, resolution_s: float | None) -> str:
@@ -204,33 +230,42 @@ def _answers(of: LogJudgement, all_: Row) -> Iterator[Remark]:
     if all_.zero is None:
         yield Remark("note", "Hits", "The log does not say how much was found, so what found "
                       "nothing cannot be counted.")  # fmt: skip
-    elif all_.zero >= 0.01:
-        yield Remark("note", "No hits", f"{100 * all_.zero:.2g} % of the searches found nothing.")
+    elif all_.zero >= MANY:
+        yield Remark("note", "No hits", f"{percent(all_.zero)} of the searches found nothing.")
     told = [row for row in of.by.get("server", ()) if row.errors is not None]
     if all_.errors is None and told:
         n = sum(row.n for row in told)
         share = sum((row.errors or 0.0) * row.n for row in told) / n
         text = f"Of {n:,} of the {all_.n:,} searches the logs say whether they failed: "
-        text += f"{100 * share:.2g} % of these did."
-        yield Remark("warning" if share >= 0.01 else "note", "Errors", text)
+        text += f"{percent(share)} of these did."
+        yield Remark("warning" if share >= MANY else "note", "Errors", text)
     elif all_.errors is None:
         yield Remark("note", "Errors", "The log does not say which searches failed.")
     elif all_.errors > 0:
-        severity = "warning" if all_.errors >= 0.01 else "note"
-        text = f"{100 * all_.errors:.2g} % of the searches failed."
+        severity = "warning" if all_.errors >= MANY else "note"
+        text = f"{percent(all_.errors)} of the searches failed."
         yield Remark(severity, "Errors", text)
     if all_.partial > 0:
         yield Remark(
             "warning", "Partial answers",
-            f"{100 * all_.partial:.2g} % of the searches were answered in part only: an agent or a "
+            f"{percent(all_.partial)} of the searches were answered in part only: an agent or a "
             "shard did not answer, or the time was up. Users saw fewer hits and no error.",
         )  # fmt: skip
     if of.parts:
-        yield Remark(
-            "note", "Parts",
-            f"{of.parts:,} entries are parts of searches, asked by a distributed index of its "
-            "agents or shards; they are in no other figure.",
-        )  # fmt: skip
+        yield Remark("note", "As asked, as served", _served(of, all_))
+
+
+def _served(of: LogJudgement, all_: Row) -> str:
+    """What agents and shards did, beside what was asked."""
+    said = f"{of.parts:,} entries are parts of searches, which a distributed index asked of its "
+    said += "agents or shards; they are in no other figure."
+    if of.served is None or not of.served.quantiles_s or not all_.quantiles_s:
+        return said
+    for what, row in (("As asked, half of the searches", all_),
+                      ("As served, half of the parts", of.served)):  # fmt: skip
+        half, most = (bound(row.quantiles_s.get(q), of.resolution_s) for q in ("p50", "p99"))
+        said += f" {what} took {half}, and 99 % {most}."
+    return f"{said} Searches that were not divided are among those asked."
 
 
 def _again(of: LogJudgement) -> Iterator[Remark]:

@@ -7,16 +7,36 @@ from functools import partial
 
 from searchbench.analysis.logs.model import LogJudgement, Row
 from searchbench.analysis.logs.remarks import clock_of, where
+from searchbench.analysis.logs.tenths import tenths
 from searchbench.report.document import logs_published as published
-from searchbench.report.document.blocks import Block, Details, Document, Points, Section, Text
+from searchbench.report.document.blocks import (
+    Block,
+    Details,
+    Document,
+    Notice,
+    Points,
+    Section,
+    Table,
+    Text,
+)
 from searchbench.report.document.content import LONG, figure
 from searchbench.report.document.text import line
 from searchbench.report.figures import logs as figures
+from searchbench.report.figures import logs_groups as grouped
 from searchbench.report.tables import logs as tables
 from searchbench.report.tables.numbers import counted
 
+_WARNINGS, _POINTS = 5, 8  # that are seen without a click
 _RESOLUTION = (
     "Times below the resolution of the log are one bar: nothing is known about how they differ."
+)
+_PANELS = (
+    "Share of the group's searches by tenth of a decade. The grey line is all searches together."
+)
+_LINES = "Each line is the share of the group's searches that took no longer."
+_SERVED = (
+    "Searches as users asked them, and their parts as agents or shards served them. The first "
+    "include searches that were not divided."
 )
 
 
@@ -28,7 +48,10 @@ def of_log(of: LogJudgement) -> Document:
     ]
     if of.first_s is not None and of.last_s is not None:
         made.append(f"{tables.moment(of.first_s)} to {tables.moment(of.last_s)}, {clock_of(of)}")
-    sections = (_answer, published.section, _times, _groups, _when, _queries, _again, _files)
+    sections = (
+        _answer, published.section, _times, _distributions, _groups, _when, _queries, _again,
+        _files,
+    )  # fmt: skip
     return Document(
         title="What production's query logs say",
         about=" · ".join(made),
@@ -40,11 +63,17 @@ def of_log(of: LogJudgement) -> Document:
 
 
 def _answer(of: LogJudgement) -> Section:
-    ordered = sorted(of.remarks, key=lambda f: f.severity != "warning")
-    said = [line(f"{f.title}: {f.text} {f.remedy}") for f in ordered]
-    first, rest = said[:8], said[8:]
-    blocks: list[Block] = [Points(tuple(first))]
-    if rest:
+    """The sentence, beside it what warns of it, then the rest as points."""
+    blocks: list[Block] = [Text(line(of.headline), "lead")]
+    warnings = [f for f in of.remarks if f.severity == "warning"]
+    shown = [
+        Notice("warning", line(f.title), "", "", line(f.text), line(f.remedy)) for f in warnings
+    ]
+    said = [line(f"{f.title}: {f.text} {f.remedy}") for f in of.remarks if f not in warnings]
+    blocks += [*shown[:_WARNINGS], Points(tuple(said[:_POINTS]))]
+    if more := shown[_WARNINGS:]:
+        blocks.append(Details("More warnings", tuple(more), counted(len(more), "warning")))
+    if rest := said[_POINTS:]:
         blocks.append(Details("And also", (Points(tuple(rest)),)))
     return Section("answer", "What was found", tuple(blocks), "Found")
 
@@ -52,15 +81,62 @@ def _answer(of: LogJudgement) -> Section:
 def _times(of: LogJudgement) -> Section | None:
     if of.all is None or not of.all.quantiles_s:
         return None
+    found = [one for one in tenths(of.spread) if one.share]
     blocks: list[Block] = [
-        *figure("times", "How long searches took", _RESOLUTION, partial(figures.distribution, of)),
+        *figure(
+            "times",
+            "How often each time occurred, and the share within it",
+            _RESOLUTION,
+            partial(figures.distribution, of),
+        ),
+        _folded("The figure as a table", tables.tenths_of(found, of.resolution_s)),
         tables.groups("", (of.all,), of),
     ]
     for band, inside in zip(of.bands.bands, of.in_bands, strict=True):
         if inside:
             place = where(band, of.resolution_s)
             blocks.append(Text(f"Over-represented in the band {place}: {'; '.join(inside)}."))
+    if of.served is not None and of.served.quantiles_s:
+        blocks += [Text(_SERVED), tables.served(of)]
     return Section("times", "How long searches took", tuple(blocks), "Times")
+
+
+def _folded(title: str, made: Table) -> Details:
+    return Details(title, (made,), counted(len(made.rows), "row"))
+
+
+def _distributions(of: LogJudgement) -> Section | None:
+    """How the times of groups are distributed: by words and size of index, which the published
+    analysis has, and by index and server.
+    """
+    blocks: list[Block] = []
+    for name, title, rows in (
+        ("words", "by number of words", of.words),
+        ("size", "by size of the index", of.sizes),
+        ("index", "by index", of.by["index"]),
+        ("server", "by server", of.by["server"]),
+    ):
+        shown = grouped.drawn(rows)
+        if len(shown) < 2:
+            continue
+        cut = "" if len(shown) == len(rows) else _some(len(shown))
+        blocks += figure(
+            f"times-by-{name}", f"How often each time occurred, {title}", f"{_PANELS}{cut}",
+            partial(grouped.panels, of, tuple(rows)),
+        )  # fmt: skip
+        blocks += figure(
+            f"within-by-{name}", f"Share of searches within a time, {title}", f"{_LINES}{cut}",
+            partial(grouped.within, tuple(rows)),
+        )  # fmt: skip
+        table = tables.within(title.removeprefix("by ").capitalize(), rows)
+        blocks.append(_folded(f"Both figures as a table: shares within times, {title}", table))
+    title = "How the times of groups are distributed"
+    return Section("distributions", title, tuple(blocks), "Distributions") if blocks else None
+
+
+def _some(shown: int) -> str:
+    """Which of the groups a figure has."""
+    return f" Drawn are the first {shown} of the table that have {grouped.ENOUGH} times or more."
 
 
 def _groups(of: LogJudgement) -> Section | None:
@@ -86,7 +162,8 @@ def _group(name: str, title: str, rows: Sequence[Row], of: LogJudgement) -> list
     drawn: list[Block] = []
     if name in ("words", "size"):
         drawn = figure(
-            f"by-{name}", title, "p50, p95 and p99 of each group.",
+            f"by-{name}", title,
+            "p50, p95 and p99 of each group. What is below the resolution of the log stands at it.",
             partial(figures.by_group, tuple(rows), floor_s=of.resolution_s),
         )  # fmt: skip
     note = counted(len(rows), "row")
@@ -99,12 +176,12 @@ def _when(of: LogJudgement) -> Section | None:
         return None
     minutes = of.step_s // 60
     step = "a minute" if minutes == 1 else f"{minutes:,} minutes"
-    blocks = [
-        *figure(
-            "over-time", "Rate and times over the log", f"Each point is {step}.",
-            partial(figures.over_time, of),
-        ),
-    ]  # fmt: skip
+    blocks: list[Block] = figure(
+        "over-time", "Rate and times over the log", f"Each point is {step}.",
+        partial(figures.over_time, of),
+    )  # fmt: skip
+    if blocks:
+        blocks.append(_folded("The figure as a table", tables.over(of.over, of.step_s)))
     if of.worst:
         text = "The minutes with the most waiting time in all, and the longest search in each."
         blocks += [Text(text), tables.minutes(of.worst)]
@@ -137,6 +214,8 @@ def _again(of: LogJudgement) -> Section | None:
         "an LRU cache saves more. Both may be too high: pages, filters and changes of the index "
         "are not in most logs."
     )
+    if any(one.indexes > 1 for one in of.most):
+        text += " The same words on another index are another query here."
     if found.short:
         text += f" Counts of single queries may be too low by up to {found.short:,}."
     return Section("again", "What is asked again", (Text(text), tables.caches(found)), "Repetition")

@@ -12,7 +12,7 @@ import vl_convert
 from altair.utils.schemapi import debug_mode
 
 from searchbench.report.document.text import line
-from searchbench.report.figures.look import config
+from searchbench.report.figures.look import FONT, config
 
 _TAG = re.compile(r'<([a-zA-Z]+)((?: [\w:-]+="[^"]*")*) ?(/?)>')
 _ATTRIBUTE = re.compile(r' ([\w:-]+)="([^"]*)"')
@@ -59,7 +59,8 @@ def _for_page(drawn: str, name: str, title: str) -> str:
     width, height = size["width"], size["height"]
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" role="img" aria-label="{escape(line(title))}">'
+        f'width="{width}" height="{height}" font-family="{FONT}" role="img" '
+        f'aria-label="{escape(line(title))}">'
     )
 
     ids: dict[str, str] = {}  # Vega counts on from one drawing to the next; here from nought
@@ -80,6 +81,8 @@ def _rewritten(tag: re.Match[str], name: str, ids: dict[str, str]) -> str:
             label = unescape(value)
         elif key in _DROPPED or (key, value) in _IDLE:
             continue
+        elif key == "font-family" and value == FONT:
+            continue  # the whole figure has it
         elif key in ("d", "transform"):
             kept.append(f' {key}="{_FRACTION.sub(_one_place, value)}"')
         elif key == "id":

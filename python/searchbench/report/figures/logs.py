@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime
 from typing import Any
 
 import altair as alt
 
-from searchbench.analysis.logs.bands import density
 from searchbench.analysis.logs.model import LogJudgement, Row
 from searchbench.analysis.logs.remarks import seconds
+from searchbench.analysis.logs.tenths import Tenth, tenths
 from searchbench.report.document.text import short
 from searchbench.report.figures.look import GHOST, SERIES, Look
 from searchbench.report.figures.plots import TIME_LABELS, Chart, data, six, time_axis
 
-_BARS = 5  # steps of 0.02 decades in a bar
+_LETTER = 6  # pixels of a letter below an axis
 _SHOWN = ("p50", "p95", "p99")
 
 
@@ -24,25 +23,18 @@ def distribution(of: LogJudgement, look: Look) -> Chart:
 
     What lies below the resolution of the log is one bar, a decade wide, for nothing is known of it.
     """
-    total = of.spread.count
-    if not total:
+    found = [one for one in tenths(of.spread) if one.share]
+    if not found:
         return None
-    start = math.log10(max(1, of.spread.resolution_ns))
-    mass = density(of.spread, start)
-    below = float(of.spread.n[of.spread.low < max(1, of.spread.resolution_ns)].sum())
-    bars: list[dict[str, Any]] = []
-    if below:
-        bars.append(_bar(start - 1, start, below / total, total, 10))
-    for at in range(0, len(mass), _BARS):
-        share = float(mass[at : at + _BARS].sum()) / total
-        if share:
-            low = start + 0.02 * at
-            bars.append(_bar(low, low + 0.02 * _BARS, share, total, 1))
-    rise, so_far = [], 0.0
-    for bar in bars:
-        so_far += bar["share"]
-        tip = f"{100 * so_far:.4g} % within {seconds(bar['to'])}"
-        rise.append({"x": bar["to"], "y": six(so_far), "tip": tip})
+    bars = [_bar(one) for one in found]
+    rise = [
+        {
+            "x": six(one.high_s),
+            "y": six(one.within),
+            "tip": f"{100 * one.within:.4g} % within {seconds(one.high_s)}",
+        }
+        for one in found
+    ]
     axis = time_axis([bars[0]["from"], bars[-1]["to"]], "time")
     scale = alt.Scale(type="log", domain=list(axis.domain), nice=False)
     ticks = alt.Axis(title=None, values=list(axis.ticks), labelExpr=TIME_LABELS)
@@ -61,13 +53,14 @@ def distribution(of: LogJudgement, look: Look) -> Chart:
     return alt.vconcat(frequency, cumulative, spacing=8)
 
 
-def _bar(low: float, high: float, share: float, total: int, tenths: int) -> dict[str, Any]:
+def _bar(one: Tenth) -> dict[str, Any]:
     """A bar; its height is the share by a tenth of a decade."""
-    a, b = 10**low / 1e9, 10**high / 1e9
-    where = f"below {seconds(b)}" if tenths > 1 else f"{seconds(a)} to {seconds(b)}"
-    tip = f"{where}: {100 * share:.3g} %, {round(share * total):,} searches"
-    height = six(share / tenths)
-    return {"from": six(a), "to": six(b), "share": share, "height": height, "floor": 0, "tip": tip}
+    a, b = one.low_s, one.high_s
+    where = f"below {seconds(b)}" if one.below else f"{seconds(a)} to {seconds(b)}"
+    return {
+        "from": six(a), "to": six(b), "height": six(one.height), "floor": 0,
+        "tip": f"{where}: {100 * one.share:.3g} %, {round(one.n):,} searches",
+    }  # fmt: skip
 
 
 def by_group(rows: tuple[Row, ...], look: Look, floor_s: float | None) -> Chart:
@@ -87,7 +80,8 @@ def by_group(rows: tuple[Row, ...], look: Look, floor_s: float | None) -> Chart:
     if len(rows) < 2 or not points:
         return None
     order = list(dict.fromkeys(point["group"] for point in points))
-    angle = 0 if len(order) < 8 else -40
+    fits = len(order) * (max(map(len, order)) * _LETTER + 8) <= look.width - 70
+    angle = 0 if fits else -40 if look.direct_labels else -90
     axis = time_axis([point["y"] for point in points], "time")
     return (
         alt.Chart(data(points))
@@ -110,6 +104,8 @@ def over_time(of: LogJudgement, look: Look) -> Chart:
         return None
     rows: list[dict[str, Any]] = []
     by_time = {moment.at_s: moment for moment in of.over}
+    timed_at = {at_s for at_s, moment in by_time.items() if moment.mean_s}
+    alone = {at_s for at_s in timed_at if not timed_at & {at_s - of.step_s, at_s + of.step_s}}
     for second in range(of.over[0].at_s, of.over[-1].at_s + 1, of.step_s):
         moment = by_time.get(second)
         at = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
@@ -119,7 +115,8 @@ def over_time(of: LogJudgement, look: Look) -> Chart:
             ("mean", moment.mean_s if moment else None),
             ("p95 of the worst minute", moment.p95_s if moment else None),
         ):
-            rows.append({"t": at, "what": what, "y": six(value) if value else None})
+            y = six(value) if value else None
+            rows.append({"t": at, "what": what, "y": y, "alone": second in alone})
     days = (of.over[-1].at_s - of.over[0].at_s) / 86_400
     form = "%H:%M" if days < 1 else "%m-%d %H:%M" if days < 5 else "%Y-%m-%d"
     x = alt.X("t:T", axis=alt.Axis(title=None, labelOverlap=True, tickCount=6, format=form))
@@ -134,15 +131,15 @@ def over_time(of: LogJudgement, look: Look) -> Chart:
     if not timed:
         return rate_line
     names = ["mean", "p95 of the worst minute"]
-    times = (
-        base.transform_filter("datum.what != 'rate'")
-        .mark_line(point=alt.OverlayMarkDef(size=12))
-        .encode(
-            x,
-            time_axis(timed, "time").y(),
-            alt.Color("what:N", scale=alt.Scale(domain=names, range=[SERIES[2], SERIES[1]]),
-                      legend=alt.Legend(orient="bottom", direction="horizontal", columns=2)),
-        )
-        .properties(width=look.width - 70, height=look.height // 2)
+    of_times = base.transform_filter("datum.what != 'rate'")
+    channels = (
+        x,
+        time_axis(timed, "time").y(),
+        alt.Color("what:N", scale=alt.Scale(domain=names, range=[SERIES[2], SERIES[1]]),
+                  legend=alt.Legend(orient="bottom", direction="horizontal", columns=2)),
     )  # fmt: skip
-    return alt.vconcat(rate_line, times, spacing=8)
+    # A moment between two without times is no line, and needs a point.
+    points = of_times.transform_filter("datum.alone").mark_point(filled=True, size=12, opacity=1)
+    times = alt.layer(of_times.mark_line().encode(*channels), points.encode(*channels))
+    sized = times.properties(width=look.width - 70, height=look.height // 2)
+    return alt.vconcat(rate_line, sized, spacing=8)

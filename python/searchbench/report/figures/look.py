@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 INK = "#1b1d22"
 SOFT = "#5c626b"
 RULE = "#dfe2e6"
@@ -68,7 +69,7 @@ def config() -> dict[str, Any]:
         "titlePadding": 8,
     }
     return {
-        "font": "Arial, Liberation Sans, Helvetica, sans-serif",
+        "font": FONT,
         "background": "transparent",
         "view": {"stroke": None},
         "axis": axis,

@@ -25,7 +25,7 @@ Chart = Any
 
 # d3's ".3~g" never yields powers of ten here, because each unit ends where the next begins.
 TIME_LABELS = (
-    "datum.value >= 1 ? format(datum.value, '.3~g') + ' s' : "
+    "datum.value >= 1 ? format(datum.value, ',.3~r') + ' s' : "
     "datum.value >= 0.001 ? format(datum.value * 1e3, '.3~g') + ' ms' : "
     "datum.value >= 0.000001 ? format(datum.value * 1e6, '.3~g') + ' µs' : "
     "datum.value == 0 ? '0' : format(datum.value * 1e9, '.3~g') + ' ns'"

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import PurePath
 
 from searchbench.analysis.logs.model import Asked, LogJudgement, Moment, Row
 from searchbench.analysis.logs.remarks import seconds
 from searchbench.analysis.logs.repeats import Repeats
+from searchbench.analysis.logs.tenths import Tenth, limits
 from searchbench.report.document.blocks import Cell, Table
 from searchbench.report.document.text import line, short
 from searchbench.report.tables.cells import NONE, known, number, share, table, text
 from searchbench.report.tables.numbers import count, digits
 
-_NAME = 160  # letters of a query or a class
+_BRIEF = 60  # letters of a query beside figures that are read
+_NAME, _WHOLE = 160, 400  # letters of a query or a class, and of what stands behind a cut one
 
 
 def moment(at_s: int) -> str:
@@ -50,20 +53,94 @@ def groups(title: str, rows: Sequence[Row], of: LogJudgement) -> Table:
     )
 
 
-def _named(name: str) -> Cell:
+def tenths_of(rows: Sequence[Tenth], resolution_s: float | None) -> Table:
+    """A row a tenth of a decade of times."""
+
+    def span(one: Tenth) -> Cell:
+        if one.below:
+            return Cell(f"below {seconds(resolution_s)}")
+        return Cell(f"{seconds(one.low_s)} to {seconds(one.high_s)}")
+
+    return table(
+        rows,
+        text("Time", span),
+        number("Searches", lambda t: known(round(t.n), count)),
+        number("Share", lambda t: share(t.share)),
+        number("Share within", lambda t: share(t.within)),
+    )
+
+
+def within(title: str, rows: Sequence[Row]) -> Table:
+    """A row a group: the share of its searches that surely took no longer than some times."""
+    spreads = [row.times for row in rows if row.times is not None and row.times.count]
+
+    def of(limit: float) -> Callable[[Row], Cell]:
+        return lambda r: share(r.times.share_within(limit) if r.times and r.times.count else None)
+
+    return table(
+        rows,
+        text(title, lambda r: Cell(short(r.name, _NAME) or "(none)"), 3.0),
+        number("Searches", lambda r: known(r.n, count)),
+        *(number(f"≤ {seconds(limit)}", of(limit)) for limit in limits(spreads)),
+    )
+
+
+def served(of: LogJudgement) -> Table:
+    """What was asked beside what agents and shards did for it, and these by their index."""
+    found = [(of.all, "As asked: searches"), (of.served, "As served: parts")]
+    rows = [replace(row, name=name) for row, name in found if row is not None]
+    if len(of.served_by) > 1:
+        rows += [replace(row, name=f"of these on {row.name or '(none)'}") for row in of.served_by]
+
+    def time(name: str) -> Callable[[Row], Cell]:
+        return lambda r: known(r.quantiles_s.get(name), lambda v: seconds(v, of.resolution_s))
+
+    return table(
+        rows,
+        text("", lambda r: _named(r.name), 3.0),
+        number("Entries", lambda r: known(r.n, count)),
+        *(number(name, time(name)) for name in ("p50", "p95", "p99")),
+        number("Longest", lambda r: known(r.max_s, lambda v: seconds(v, of.resolution_s))),
+        number("CPU ms", lambda r: known(r.cpu_ms, digits), when=any(r.cpu_ms for r in rows)),
+        number("Reads", lambda r: known(r.ios, digits), when=any(r.ios for r in rows)),
+    )
+
+
+def over(rows: Sequence[Moment], step_s: int) -> Table:
+    """A row a stretch of the log's time."""
+
+    def time(value: float | None) -> Cell:
+        return known(value, seconds)
+
+    timed = any(m.mean_s is not None for m in rows)
+    return table(
+        rows,
+        text("From", lambda m: Cell(moment(m.at_s)), 1.4),
+        number("Searches", lambda m: known(m.n, count)),
+        number("A second", lambda m: known(m.n / step_s, digits)),
+        number("Mean", lambda m: time(m.mean_s), when=timed),
+        number("p95 of the worst minute", lambda m: time(m.p95_s), when=timed),
+        number("Longest", lambda m: time(m.max_s), when=timed),
+        number("No hits", lambda m: known(m.zero, count), when=any(m.zero for m in rows)),
+        number("Failed", lambda m: known(m.errors, count), when=any(m.errors for m in rows)),
+    )
+
+
+def _named(name: str, most: int = _NAME) -> Cell:
     whole = line(name) or "(none)"
-    cut = short(whole, _NAME)
-    return Cell(cut, "" if cut == whole else whole)
+    cut = short(whole, most)
+    return Cell(cut, "" if cut == whole else short(whole, _WHOLE))
 
 
 def asked(rows: Sequence[Asked], *, timed: bool) -> Table:
-    """A row a query."""
+    """A row a query. Where indexes differ in number, of how many each was asked."""
     return table(
         rows,
         text("Query", lambda a: _named(a.text), 4.0),
         number("Times", lambda a: known(a.n, count)),
         number("In all", lambda a: Cell(seconds(a.total_s), repr(a.total_s)), when=timed),
         number("Longest", lambda a: Cell(seconds(a.max_s), repr(a.max_s)), when=timed),
+        number("Indexes", lambda a: known(a.indexes, count), when=any(a.indexes > 1 for a in rows)),
         number("No hits", lambda a: known(a.zero, count)),
         number("Failed", lambda a: known(a.errors, count), when=any(a.errors for a in rows)),
         text("First", lambda a: NONE if a.first_s is None else Cell(moment(a.first_s))),
@@ -76,11 +153,17 @@ def minutes(rows: Sequence[Moment]) -> Table:
         rows,
         text("Minute", lambda m: Cell(moment(m.at_s)), 1.2),
         number("Searches", lambda m: known(m.n, count)),
+        number("In all", lambda m: known(_waited(m), seconds)),
         number("Mean", lambda m: Cell(seconds(m.mean_s))),
         number("p95", lambda m: Cell(seconds(m.p95_s))),
         number("Longest", lambda m: Cell(seconds(m.max_s))),
-        text("The longest was", lambda m: _named(m.slowest), 3.0),
+        text("The longest was", lambda m: _named(m.slowest, _BRIEF), 3.0),
     )
+
+
+def _waited(of: Moment) -> float | None:
+    """How long all searches of a minute took together."""
+    return None if of.mean_s is None else of.mean_s * of.n
 
 
 def caches(of: Repeats) -> Table:
