@@ -215,12 +215,29 @@ def test_the_first_row_that_differs_is_named_and_the_odd_one_out() -> None:
     three = [returned("in", same), returned("or", same), returned("singles", ["1\ta", "3\tc"])]
     (found,) = differing(three)
     assert (found.a, found.b, found.alike) == ("in", "singles", 2)
-    assert (found.place, found.row_a, found.row_b) == (1, "2\tb", "3\tc")
+    assert (found.place, found.only_a, found.only_b) == (1, ("2\tb",), ())
     assert found.counts == (3, 2)
     assert differing(three[:2]) == []
     # A difference beyond the rows on record.
     (found,) = differing([returned("a", same, "x"), returned("b", same, "y")])
     assert found.place == -1
+
+
+def test_up_to_three_rows_that_only_one_method_returns_are_shown() -> None:
+    same = [f"{n}\ta" for n in range(1, 8)]
+    (found,) = differing([returned("in", same), returned("or", ["0\tb", "1\ta", "1\ta", "7\ta"])])
+    assert found.only_a == ("2\ta", "3\ta", "4\ta")
+    assert found.only_b == ("0\tb", "1\ta")  # the second of two
+    assert not found.order
+    # Sorted answers of which the last rows are not known: those up to where both are.
+    cut = Returned("or", "", 7, {0: ("x", 7, ["1\ta", "2\tb", "3\ta"])})
+    (found,) = differing([returned("in", same), cut])
+    assert (found.place, found.only_a, found.only_b) == (1, ("2\ta",), ("2\tb",))
+    # In order: the same rows at other places.
+    turned = [same[0], same[2], same[1], *same[3:]]
+    (found,) = differing([returned("in", same), returned("or", turned)], ordered=True)
+    assert (found.place, found.order) == (1, True)
+    assert (found.only_a, found.only_b) == (("2\ta", "3\ta"), ("3\ta", "2\ta"))
 
 
 def trial(**more: object) -> Trial:

@@ -16,6 +16,7 @@ from searchbench.errors import LabError
 from searchbench.lab.conduct import beside, caches
 from searchbench.lab.conduct.session import Run
 from searchbench.lab.drive.drive import Samples, decoded
+from searchbench.lab.drive.left_behind import clean_up
 from searchbench.lab.drive.refused import said
 from searchbench.lab.drive.warming import Warming
 from searchbench.lab.drive.workload import (
@@ -83,6 +84,8 @@ def drive_it(run: Run) -> None:
                 # What the other machines measured until then: kept, and not judged.
                 _account(run, error.gathered)
             raise
+        if fleet is None:
+            clean_up(running.endpoint, compiled.requests, trace, load.timeout_s)
         if not len(trace):
             raise LabError("nothing was sent: the order is empty", "drive")
         accounting = _account(run, trace)
