@@ -15,7 +15,7 @@ from searchbench.analysis.operations.results import _slope
 from searchbench.analysis.operations.rows import Returned, differing
 from searchbench.analysis.trial.operations import failed, failure
 from searchbench.record import Trial
-from searchbench.record.trial import Load, OperationAbout
+from searchbench.record.trial import Load, Note, OperationAbout
 from searchbench.report.tables.operations import side_by_side
 
 Verdict = Literal["faster", "slower", "not resolved", "not comparable"]
@@ -250,14 +250,24 @@ def trial(**more: object) -> Trial:
 def test_a_method_that_always_fails_does_so_in_the_servers_words() -> None:
     broken = trial(said={"engine_error": "Thread stack overrun (error 1436)"})
     assert failure(broken, {"engine_error": 30}) == "Thread stack overrun (error 1436)"
-    found = failed(broken, {"engine_error": 30})
-    assert found is not None
+    (found,) = failed(broken, {"engine_error": 30})
     assert found.severity == "note"
     assert "UNION does not answer 10,000 rows here: Thread stack" in found.meaning
     assert failure(trial(), {"timed_out": 3}) == "it took longer than 5 s (`timeout_s`)"
     # Where some succeed, the rest are errors like any others.
-    assert failed(broken, {"engine_error": 3, "ok": 30}) is None
-    assert failed(Trial(trial="b01-t01", treatment="t01"), {"engine_error": 3}) is None
+    assert failed(broken, {"engine_error": 3, "ok": 30}) == ()
+    assert failed(Trial(trial="b01-t01", treatment="t01"), {"engine_error": 3}) == ()
+
+
+def test_a_method_that_ends_its_server_fails_in_the_words_of_the_servers_log() -> None:
+    note = Note(kind="server ended", number="its log ends: got signal 11", meaning="it ended")
+    dead = trial(notes=[note])
+    assert failure(dead, {"refused": 3}) == "the server ended; its log ends: got signal 11"
+    found = failed(dead, {"refused": 3})
+    assert [(f.kind, f.severity) for f in found] == [
+        ("operation failed", "note"), ("server ended", "note"),
+    ]  # fmt: skip
+    assert failed(dead, {"ok": 1, "refused": 3}) == ()
 
 
 def test_a_method_that_has_no_valid_trial_is_not_said_to_fail() -> None:

@@ -50,7 +50,7 @@ from searchbench.lab.conduct import beside, each, jobs, measuring
 from searchbench.lab.conduct.alone import calibrate
 from searchbench.lab.conduct.asking import ask_operations, made_once, once
 from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty
-from searchbench.lab.conduct.notes import NOT_COMPARED, SHARED_CORE, UNCHECKED
+from searchbench.lab.conduct.notes import NOT_COMPARED, SHARED_CORE, UNCHECKED, ended
 from searchbench.lab.conduct.session import Captured, Index, Run, Session
 from searchbench.lab.drive.drive import capture as ask_each
 from searchbench.lab.drive.drive import terms_seen
@@ -453,6 +453,8 @@ def _capture(session: Session) -> None:
     # An operation takes as long as it does; a query that takes a minute is given up.
     timeout_s = {} if isinstance(asked, QuerySet) else {"timeout_s": own_s}
     replies, mean_s, _ = ask_each(running.endpoint, running.decoder, compiled, **timeout_s)
+    if not running.lives():
+        session.notes.append(ended(running, "while each was asked once, alone"))
     terms = (
         terms_seen(running.engine, running.endpoint, asked.queries)
         if isinstance(asked, QuerySet)
