@@ -17,9 +17,11 @@ from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Judgement
 from searchbench.analysis.operations.model import Point
 from searchbench.engines import ENGINES, defaults
+from searchbench.engines.engine import Request
 from searchbench.engines.mariadb import MariaDB, table
 from searchbench.engines.mysql_form import request
 from searchbench.engines.postgresql import Postgresql
+from searchbench.errors import StudyError
 from searchbench.lab.conduct.watch import Silence
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
@@ -76,6 +78,8 @@ DEEP = f"""
 sql = '{_IN}[each "": IF(1,]1[each "": ,2)];'
 [operations.fetch.methods.parser]
 sql = '{_IN}[each "": {"(" * 60}]1[each "": {")" * 60}];'
+"""
+NESTED = f"""
 [operations.fetch.methods.nested]
 sql = '{_IN}[each "": (SELECT ]1[each "": )];'
 """
@@ -99,9 +103,10 @@ def measured(
     methods: str,
     watch: Silence | None = None,
     systems: str = "[systems.mariadb]\n",
+    timeout_s: int = 30,
 ) -> tuple[Record, Judgement]:
     path = folder / "study.toml"
-    path.write_text(TOP + methods + systems)
+    path.write_text(TOP.replace("timeout_s = 2", f"timeout_s = {timeout_s}") + methods + systems)
     record = measure(path, folder / "record", work=folder / "work", watch=watch or Silence())
     return record, judge(record)
 
@@ -123,16 +128,16 @@ def outcomes(record: Record, method: str, rows: int) -> set[str]:
 def assert_answered(judged: Judgement, method: str, *, many: bool = True) -> None:
     found = points(judged, method)
     assert [p.rows for p in found] == [FEW, MANY]
-    assert found[0].seconds is not None
-    assert (found[1].seconds is not None) is many
     names = {t.treatment for t in found}
     for t in judged.treatments:
         if t.treatment in names:
-            assert [x.status for x in t.trials] == ["valid"], t.label
+            assert [(x.status, x.reason) for x in t.trials] == [("valid", "")], t.label
+    assert found[0].seconds is not None
+    assert (found[1].seconds is not None) is many
 
 
 def test_a_table_of_an_operation_that_timed_out_is_there_for_no_other(tmp_path: Path) -> None:
-    record, judged = measured(tmp_path, TABLE)
+    record, judged = measured(tmp_path, TABLE, timeout_s=2)
     # Each would find the table of the one before, and so would the trials after it.
     assert outcomes(record, "table", MANY) == {"timed_out"}
     assert outcomes(record, "table", FEW) == {"ok"}
@@ -143,7 +148,7 @@ def test_a_table_of_an_operation_that_timed_out_is_there_for_no_other(tmp_path: 
 
 
 def test_what_the_parser_does_not_take_is_a_point_with_its_words(tmp_path: Path) -> None:
-    record, judged = measured(tmp_path, UNION + DEEP)
+    record, judged = measured(tmp_path, UNION + DEEP + NESTED)
     said = {
         "stack": "Thread stack overrun: ",
         "parser": "memory exhausted near '((((",
@@ -158,13 +163,15 @@ def test_what_the_parser_does_not_take_is_a_point_with_its_words(tmp_path: Path)
     assert exit_code(record, judged) == 0
 
 
-def test_too_many_branches_of_a_union_are_a_point_on_postgresql(tmp_path: Path) -> None:
+def test_what_postgresql_cannot_parse_is_a_point_with_its_words(
+    tmp_path: Path,
+) -> None:
     if lacking := missing(Postgresql()):
         pytest.skip(f"no postgresql here: {lacking}")
-    record, judged = measured(tmp_path, UNION, systems="[systems.postgresql]\n")
+    record, judged = measured(tmp_path, NESTED, systems="[systems.postgresql]\n")
     assert_answered(judged, "in")
-    assert_answered(judged, "union", many=False)
-    assert points(judged, "union")[1].failed.startswith("stack depth limit exceeded")
+    assert_answered(judged, "nested", many=False)
+    assert points(judged, "nested")[1].failed.startswith("memory exhausted at or near ")
     assert exit_code(record, judged) == 0
 
 
@@ -224,3 +231,64 @@ def test_a_method_whose_server_dies_is_a_point_and_the_others_are_valid(
     else:  # it answered afterwards, so no method ended it: who did is not known
         assert trial.status == "invalid"
     assert exit_code(record, judged) == 1
+
+
+LOSSY = """
+[operations.fetch.methods.lossy]
+sql = 'SELECT * FROM data WHERE id IN ([each ",": {id}]) ORDER BY id LIMIT 1;'
+[operations.fetch.methods.or]
+sql = 'SELECT * FROM data WHERE [each " OR ": id = {id}];'
+"""
+
+
+def test_methods_that_disagree_end_the_run_before_anything_is_timed(tmp_path: Path) -> None:
+    with pytest.raises(StudyError) as found:
+        measured(tmp_path, LOSSY)
+    assert not list((tmp_path / "record").glob("trials/*"))
+    (complaint,) = map(str, found.value.complaints)
+    # Where the text of the one is, and where that of the one it is held against.
+    where, of = (f"{tmp_path}/study.toml:{n}" for n in (23, 20))
+    assert complaint.startswith(
+        f"{where}:1: fetch, method lossy, line 1: mariadb returns other rows than method in ({of})"
+    )
+    assert "for the same question: 2 by in, 1 by lossy; only in returns “" in complaint
+    assert "; only lossy" not in complaint
+
+
+LEAVES = """question = "What is left behind?"
+[corpus]
+family = "table"
+table = "data"
+rows = 100
+[load]
+clients = 1
+requests = 3
+[operations.kinds.methods.bad]
+rows_at = "1.0.0"
+http = '''
+# @before
+GET /d/table_create?name=Left&flags=TABLE_NO_KEY
+###
+GET /d/select?table=Nothing
+###
+# @after
+GET /d/table_remove?name=Left
+'''
+[systems.groonga]
+attach = "{address}"
+"""
+
+
+def test_a_method_that_is_refused_over_http_leaves_nothing_behind(tmp_path: Path) -> None:
+    engine = ENGINES["groonga"]
+    if lacking := missing(engine):
+        pytest.skip(f"no groonga here: {lacking}")
+    with Deployment(engine, defaults(engine), tmp_path / "data", tmp_path / "run") as server:
+        path = tmp_path / "study.toml"
+        path.write_text(LEAVES.replace("{address}", "{}:{}".format(*server.target)))
+        with pytest.raises(StudyError, match=r"line 4: groonga refuses it: .*Nothing"):
+            measure(path, tmp_path / "record", work=tmp_path / "work")
+        get = b"GET /d/table_list HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        (tables,) = ask(server.endpoint, [Request((get,))])
+        assert b"Docs" in tables
+        assert b"Left" not in tables

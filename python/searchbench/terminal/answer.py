@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from searchbench.terminal import classes, out
+from searchbench.terminal import classes, operations, out
 
 if TYPE_CHECKING:
     from searchbench.analysis.judgement import Capacity, Finding, Judgement
@@ -172,6 +172,9 @@ def show(judgement: Judgement) -> None:
     if verdict.lines:
         out.say()
         out.table(verdict.header, verdict.lines, less=("p99.9 ms", "service p99", "backlog p99"))
+    if found := operations.said(judgement):
+        out.say("\nBy the number of rows:")
+        out.points(found)
     for said in disturbed(judgement):
         out.say(f"\n{said}")
     header, rows = classes.table(judgement)
