@@ -62,7 +62,7 @@ sql = """
 CREATE TABLE wanted (id BIGINT);
 INSERT INTO wanted VALUES [each ",": ({id})];
 -- @ignored
-SELECT SLEEP(IF({rows} > 5, 4, 0));
+SELECT SLEEP(IF({rows} > 5, 9, 0));
 SELECT data.* FROM data JOIN wanted USING (id);
 -- @after
 DROP TABLE wanted;
@@ -139,13 +139,13 @@ def assert_answered(judged: Judgement, method: str, *, many: bool = True) -> Non
 
 
 def test_a_table_of_an_operation_that_timed_out_is_there_for_no_other(tmp_path: Path) -> None:
-    record, judged = measured(tmp_path, TABLE, timeout_s=2)
+    record, judged = measured(tmp_path, TABLE, timeout_s=4)
     # Each would find the table of the one before, and so would the trials after it.
     assert outcomes(record, "table", MANY) == {"timed_out"}
     assert outcomes(record, "table", FEW) == {"ok"}
     assert_answered(judged, "in")
     assert_answered(judged, "table", many=False)
-    assert points(judged, "table")[1].failed == "it took longer than 2 s (`timeout_s`)"
+    assert points(judged, "table")[1].failed == "it took longer than 4 s (`timeout_s`)"
     assert exit_code(record, judged) == 0
 
 
@@ -232,7 +232,9 @@ def test_a_method_whose_server_dies_is_a_point_and_the_others_are_valid(
         assert points(judged, "dies")[1].failed.startswith("the server ended; its log ends: ")
     else:  # it answered afterwards, so no method ended it: who did is not known
         assert trial.status == "invalid"
-    assert exit_code(record, judged) == 1
+    # What a generator without a processor saw says nothing of a server.
+    starved = "client starved" in {f.kind for f in trial.findings}
+    assert starved or exit_code(record, judged) == 1
 
 
 LOSSY = """
