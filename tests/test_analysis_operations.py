@@ -15,7 +15,7 @@ from searchbench.analysis.operations.results import _slope
 from searchbench.analysis.operations.rows import Returned, differing
 from searchbench.analysis.trial.operations import failed, failure
 from searchbench.record import Trial
-from searchbench.record.trial import Load, OperationAbout
+from searchbench.record.trial import Load, Note, OperationAbout
 from searchbench.report.tables.operations import side_by_side
 
 Verdict = Literal["faster", "slower", "not resolved", "not comparable"]
@@ -215,12 +215,29 @@ def test_the_first_row_that_differs_is_named_and_the_odd_one_out() -> None:
     three = [returned("in", same), returned("or", same), returned("singles", ["1\ta", "3\tc"])]
     (found,) = differing(three)
     assert (found.a, found.b, found.alike) == ("in", "singles", 2)
-    assert (found.place, found.row_a, found.row_b) == (1, "2\tb", "3\tc")
+    assert (found.place, found.only_a, found.only_b) == (1, ("2\tb",), ())
     assert found.counts == (3, 2)
     assert differing(three[:2]) == []
     # A difference beyond the rows on record.
     (found,) = differing([returned("a", same, "x"), returned("b", same, "y")])
     assert found.place == -1
+
+
+def test_up_to_three_rows_that_only_one_method_returns_are_shown() -> None:
+    same = [f"{n}\ta" for n in range(1, 8)]
+    (found,) = differing([returned("in", same), returned("or", ["0\tb", "1\ta", "1\ta", "7\ta"])])
+    assert found.only_a == ("2\ta", "3\ta", "4\ta")
+    assert found.only_b == ("0\tb", "1\ta")  # the second of two
+    assert not found.order
+    # Sorted answers of which the last rows are not known: those up to where both are.
+    cut = Returned("or", "", 7, {0: ("x", 7, ["1\ta", "2\tb", "3\ta"])})
+    (found,) = differing([returned("in", same), cut])
+    assert (found.place, found.only_a, found.only_b) == (1, ("2\ta",), ("2\tb",))
+    # In order: the same rows at other places.
+    turned = [same[0], same[2], same[1], *same[3:]]
+    (found,) = differing([returned("in", same), returned("or", turned)], ordered=True)
+    assert (found.place, found.order) == (1, True)
+    assert (found.only_a, found.only_b) == (("2\ta", "3\ta"), ("3\ta", "2\ta"))
 
 
 def trial(**more: object) -> Trial:
@@ -233,14 +250,24 @@ def trial(**more: object) -> Trial:
 def test_a_method_that_always_fails_does_so_in_the_servers_words() -> None:
     broken = trial(said={"engine_error": "Thread stack overrun (error 1436)"})
     assert failure(broken, {"engine_error": 30}) == "Thread stack overrun (error 1436)"
-    found = failed(broken, {"engine_error": 30})
-    assert found is not None
+    (found,) = failed(broken, {"engine_error": 30})
     assert found.severity == "note"
     assert "UNION does not answer 10,000 rows here: Thread stack" in found.meaning
     assert failure(trial(), {"timed_out": 3}) == "it took longer than 5 s (`timeout_s`)"
     # Where some succeed, the rest are errors like any others.
-    assert failed(broken, {"engine_error": 3, "ok": 30}) is None
-    assert failed(Trial(trial="b01-t01", treatment="t01"), {"engine_error": 3}) is None
+    assert failed(broken, {"engine_error": 3, "ok": 30}) == ()
+    assert failed(Trial(trial="b01-t01", treatment="t01"), {"engine_error": 3}) == ()
+
+
+def test_a_method_that_ends_its_server_fails_in_the_words_of_the_servers_log() -> None:
+    note = Note(kind="server ended", number="its log ends: got signal 11", meaning="it ended")
+    dead = trial(notes=[note])
+    assert failure(dead, {"refused": 3}) == "the server ended; its log ends: got signal 11"
+    found = failed(dead, {"refused": 3})
+    assert [(f.kind, f.severity) for f in found] == [
+        ("operation failed", "note"), ("server ended", "note"),
+    ]  # fmt: skip
+    assert failed(dead, {"ok": 1, "refused": 3}) == ()
 
 
 def test_a_method_that_has_no_valid_trial_is_not_said_to_fail() -> None:

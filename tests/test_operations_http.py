@@ -89,8 +89,9 @@ rows_at = "hits: _uid, kind, amount as number"
 bql = """SELECT _uid, kind, amount FROM data
 WHERE _uid IN ([each ", ": {id}]) LIMIT 0, 19"""
 [operations.fetch.methods.breaks]
-rows_at = "hits: _uid"
-bql = 'SELECT _uid FROM data LIMIT 0, [each "": 9]'
+rows_at = "hits: _uid, kind, amount as number"
+bql = """SELECT _uid, kind, amount FROM data
+WHERE _uid IN ([each ", ": {id}]) LIMIT 0, [each "": 9]"""
 '''
 
 

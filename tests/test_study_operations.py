@@ -100,6 +100,8 @@ def test_a_file_has_the_statements_too(tmp_path: Path) -> None:
         (FETCH.replace("-- @each", "-- @eech"), "15:7: line 1: there is no mark @eech"),
         (FETCH + "[queries]\ndistinct = 3\n", "[operations] say what is asked"),
         (FETCH + "[systems.sqlite]\n", "no method is for sqlite: sqlite speaks frames, for which"),
+        (FETCH + '[factors]\n"operations.fetch.key" = ["id", "a"]\n',
+         "`key` of an operation cannot be a factor (there are `rows`, `order`, `draws`)"),
         (FETCH + "[operations.f.methods.m]\n", "in `sql`, `bql` or `http`, or in a `file`, as in"),
         (FETCH + '[factors]\n"operations.fetch.key" = ["id"]\n', "`key` of an operation cannot be"),
         (FETCH + '[factors]\n"operations.fitch.rows" = [1]\n', "there is no operation `fitch`"),

@@ -1,8 +1,8 @@
 """The judgement as CSV: files with headers that stay, for spreadsheets and scripts.
 
 Six files, a seventh (``steps``) of a sweep or a search for capacity, and of the latter an eighth;
-one more each for jobs, for classes of queries, for roles, for readers beside them and their
-capacity, for faults and for overloads, where there are any.
+two of operations; one more each for jobs, for classes of queries, for roles, for readers beside
+them and their capacity, for faults and for overloads, where there are any.
 Numbers are written whole (``repr``), in seconds, bytes and shares 0..1; an absent number is an
 empty cell. New columns are only ever added at the right.
 """
@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from searchbench.analysis.judgement import Estimate, GroupAgreement, Judgement
+from searchbench.analysis.operations.model import Slope
 from searchbench.report.tables.study import findings_of
 
 # Counts of what matches (of documents: of what does not), each with "of how many" beside it.
@@ -134,6 +135,22 @@ OVERLOADS = (
     "late", "figure", "unit", "value", "low", "high", "level", "n", "method",
 )  # fmt: skip
 
+# A row for each method of an operation at each number of rows, with what a further row costs.
+_POINT_ESTIMATES = ("seconds", "cpu_s")
+_SENT = ("received_bytes", "sent_bytes", "statements", "exchanges")
+OPERATIONS = (
+    "operation", "answer", "method_asked", "system", "at", "treatment", "rows", "failed",
+    *(f"{name}{end}" for name in _POINT_ESTIMATES for end in ("", "_low", "_high", "_n")), *_SENT,
+    "fixed_s", "per_row_s", "per_row_s_low", "per_row_s_high",
+    "exponent", "exponent_low", "exponent_high",
+    "worst_residual", "linear", "exponent_from_rows", "exponent_to_rows",
+)  # fmt: skip
+
+# A row for each crossing of the curves of two methods.
+CROSSINGS = (
+    "operation", "at", "below", "above", "rows", "low", "high", "level", "method", "unresolved",
+)  # fmt: skip
+
 
 def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
     """Write all that the judgement has into ``folder``, replacing what was there."""
@@ -156,6 +173,10 @@ def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
         made += [(name, head, make) for name, head, found, make in of_roles if found]
     if judgement.overloads:
         made.append(("overloads", OVERLOADS, _overloads))
+    if judgement.operations:
+        made.append(("operations", OPERATIONS, _operations))
+    if any(o.crossovers for o in judgement.operations):
+        made.append(("crossings", CROSSINGS, _crossings))
     if judgement.first_look:  # each row says so, since a table is often all that is passed on
         return [
             _write(
@@ -331,6 +352,41 @@ _MAKERS = {
     "agreement": _agreement,
     "findings": _findings,
 }
+
+
+def _operations(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for o in judgement.operations:
+        for m in o.methods:
+            slope = _slope(m.slope)
+            for p in m.points:
+                head = (o.name, o.answer, m.method, m.system, m.others if m.system else m.held)
+                times = [x for e in (p.seconds, p.cpu_s) for x in (*_estimate(e)[1:4], e and e.n)]
+                sent = (getattr(p, name) for name in _SENT)
+                yield (
+                    *head,
+                    p.treatment,
+                    p.rows if o.by_rows else None,
+                    p.failed,
+                    *times,
+                    *sent,
+                    *slope,
+                )
+
+
+def _slope(slope: Slope | None) -> tuple[Any, ...]:
+    """From fixed_s on; empty cells where nothing is known."""
+    if slope is None:
+        return (None,) * (len(OPERATIONS) - OPERATIONS.index("fixed_s"))
+    ends = (*_estimate(slope.per_row)[1:4], *_estimate(slope.exponent)[1:4])
+    return (slope.fixed, *ends, slope.worst, slope.linear, *slope.between)
+
+
+def _crossings(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for o in judgement.operations:
+        for c in o.crossovers:
+            i = c.interval
+            ends = (i.low, i.high, i.level, i.method) if i else (None, None, None, "")
+            yield (o.name, c.held, c.below, c.above, c.rows, *ends, c.why)
 
 
 def _estimate(estimate: Estimate | None) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from searchbench.terminal import classes, out
+from searchbench.terminal import classes, operations, out
 
 if TYPE_CHECKING:
     from searchbench.analysis.judgement import Capacity, Finding, Judgement
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 # Findings of a step by which the server itself is gone.
 _SERVER_GONE = {"server ended", "server died"}
+# Of a study, what counts whatever it does to its trial: of an operation, that its server is gone is
+# a result, and the trial valid.
+_IN_ANY_CASE = {"client starved", *_SERVER_GONE}
 # What the replies themselves say holds whatever else speaks against a trial.
 _OF_ANSWERS = {"redirects", "errors", "no answers", "partial results", "other answers under load",
                "other sizes under load", "connections busy", *_SERVER_GONE}  # fmt: skip
@@ -85,7 +88,7 @@ def exit_code(kept: Record, judgement: Judgement) -> int:
     if judgement.measure == "trials":  # which have no steps
         each = (t.findings for r in judgement.treatments for t in r.trials)
         kinds += [
-            {f.kind for f in own if f.severity == "invalid" or f.kind == "client starved"}
+            {f.kind for f in own if f.severity == "invalid" or f.kind in _IN_ANY_CASE}
             for own in each
         ]
     # A load generator that got no processor says nothing of the server.
@@ -169,6 +172,9 @@ def show(judgement: Judgement) -> None:
     if verdict.lines:
         out.say()
         out.table(verdict.header, verdict.lines, less=("p99.9 ms", "service p99", "backlog p99"))
+    if found := operations.said(judgement):
+        out.say("\nBy the number of rows:")
+        out.points(found)
     for said in disturbed(judgement):
         out.say(f"\n{said}")
     header, rows = classes.table(judgement)

@@ -83,7 +83,13 @@ impl<W: Wire> Worker<'_, W> {
 
     pub(crate) fn send_exchange(&mut self, index: u32, now: i64) {
         let conn = &mut self.conns[index as usize];
-        let mut place = self.shared.requests.place(conn.job.exchange);
+        let owes = !conn.owed.is_empty();
+        let number = if owes {
+            conn.owed.start
+        } else {
+            conn.job.exchange
+        };
+        let mut place = self.shared.requests.place(number);
         let exchange = &self.shared.requests.arena()[place.clone()];
         conn.wire.begin(exchange);
         conn.adapted.clear();
@@ -102,9 +108,11 @@ impl<W: Wire> Worker<'_, W> {
         conn.job.reply_bytes = 0;
         conn.phase = Phase::Busy;
         if conn.job.sent < 0 {
-            conn.job.free = conn.free;
-            conn.job.connect = std::mem::replace(&mut conn.connect, -1);
-            conn.job.sent = now;
+            if !owes {
+                conn.job.free = conn.free;
+                conn.job.connect = std::mem::replace(&mut conn.connect, -1);
+                conn.job.sent = now;
+            }
             let timeouts = &self.shared.timeouts;
             let list = timeouts.list(conn.job.request);
             let deadline = now.saturating_add(timeouts.wait_ns(list));
@@ -112,7 +120,7 @@ impl<W: Wire> Worker<'_, W> {
         } else if conn.job.is_set_up() {
             conn.job.sent = now;
         }
-        if self.shared.exchange_times {
+        if self.shared.exchange_times && !owes {
             let conn = &mut self.conns[index as usize];
             if conn.job.is_timed() {
                 conn.exchanges.push(conn.job.sent_now(now));

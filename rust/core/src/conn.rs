@@ -126,6 +126,14 @@ impl Job {
         }
     }
 
+    /// Its clean-up that is left to be sent, where it began; nothing of other requests.
+    pub fn unclean(&self) -> std::ops::Range<u32> {
+        if !self.operation || self.sent < 0 {
+            return 0..0;
+        }
+        self.exchange.max(self.timed.end)..self.exchange_end
+    }
+
     /// A part of it was not answered well.
     pub fn failed(&self) -> bool {
         !matches!(self.outcome, Outcome::Ok | Outcome::Partial)
@@ -210,6 +218,9 @@ pub struct Conn<W> {
     pub pending: Pending,
     pub wire: W,
     pub job: Job,
+    /// Clean-up of an operation before, which was never sent: what broke off took its connection
+    /// with it. It is sent before anything else is; nobody waits for what it comes to.
+    pub owed: std::ops::Range<u32>,
     /// Since when it could carry a request.
     pub free: i64,
     /// When opening it began, until its first request has that; -1 where that was no part of
@@ -255,6 +266,7 @@ impl<W> Conn<W> {
             pending: Pending::Nothing,
             wire,
             job: Job::none(),
+            owed: 0..0,
             free: -1,
             connect: -1,
             served: false,

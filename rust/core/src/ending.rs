@@ -26,6 +26,9 @@ impl<W: Wire> Worker<'_, W> {
         let mut outcome = outcome;
         if job.active {
             conn.job.active = false;
+            if conn.owed.is_empty() {
+                conn.owed = job.unclean();
+            }
             outcome = job.outcome.worse(outcome);
             self.active -= 1;
             if self.record(&job, id, outcome, -1) {

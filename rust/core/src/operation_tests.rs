@@ -12,6 +12,11 @@ const SLOW_MS: u64 = 60;
 
 /// One operation: /setup, /one, /two, /clean.
 fn operation() -> Arc<Requests> {
+    operation_after(1)
+}
+
+/// The same; so many of its exchanges are set-up.
+fn operation_after(set_up: u32) -> Arc<Requests> {
     let paths = ["/setup", "/one", "/two", "/clean"];
     let exchanges: Vec<_> = paths
         .map(|path| format!("GET {path} HTTP/1.1\r\n\r\n"))
@@ -23,7 +28,7 @@ fn operation() -> Arc<Requests> {
         ends.push(end);
     }
     let requests = Requests::new(exchanges.concat().into_bytes(), ends, vec![4]).unwrap();
-    Arc::new(requests.into_operations(vec![1], vec![1]).unwrap())
+    Arc::new(requests.into_operations(vec![set_up], vec![1]).unwrap())
 }
 
 /// The trace of two operations, and the paths that the server was asked for. `failing`: the path
@@ -101,6 +106,64 @@ fn an_operation_that_fails_goes_on_with_its_clean_up() {
             .iter()
             .all(|s| s.outcome == Outcome::HttpError as u8)
     );
+}
+
+/// The paths that a server was asked for which lets the first `/one` wait (or hangs up), and the
+/// samples of two operations.
+fn broken_off(hangs_up: bool, set_up: u32) -> (Vec<String>, Vec<crate::Sample>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&seen);
+    let server = serve(move |_, socket, request| {
+        let text = String::from_utf8_lossy(request);
+        let path = text.split(' ').nth(1).unwrap_or_default().to_string();
+        let mut seen = kept.lock().unwrap();
+        seen.push(path.clone());
+        let first = seen.iter().filter(|each| **each == path).count() == 1;
+        drop(seen);
+        match path.as_str() {
+            "/one" if first && hangs_up => Then::Close,
+            "/one" if first => {
+                sleep_ms(4 * SLOW_MS);
+                Then::Close
+            }
+            // That it fails is nobody's concern any more, and what it takes is not timed.
+            "/clean" if first => {
+                sleep_ms(SLOW_MS);
+                say(socket, ERROR)
+            }
+            _ => say(socket, HELLO),
+        }
+    });
+    let options = Options {
+        timeout_ns: 2 * SLOW_MS as i64 * 1_000_000,
+        ..options(server.address, 1, closed(1, 2))
+    };
+    let trace = drive_these(operation_after(set_up), options);
+    let seen = seen.lock().unwrap().clone();
+    (seen, samples(&trace))
+}
+
+#[test]
+fn what_broke_off_is_cleaned_up_on_the_next_connection_before_the_next_operation() {
+    for (hangs_up, outcome) in [(false, Outcome::TimedOut), (true, Outcome::Reset)] {
+        for set_up in [0, 1] {
+            let (seen, both) = broken_off(hangs_up, set_up);
+            let again: &[_] = &[
+                "/setup", "/one", "/clean", "/setup", "/one", "/two", "/clean",
+            ];
+            assert_eq!(seen, again, "{outcome:?}");
+            let outcomes: Vec<_> = both.iter().map(|s| s.outcome).collect();
+            assert_eq!(outcomes, [outcome as u8, Outcome::Ok as u8]);
+            assert_eq!(both[1].bytes as usize, (3 - set_up as usize) * HELLO.len());
+            assert!(both[1].sent <= both[1].first_byte && both[1].due <= both[1].sent);
+            let took = both[1].done - both[1].sent;
+            assert!(took < both[1].due - both[0].due, "{both:?}");
+            assert!(
+                both[1].done - both[1].due < SLOW_MS as i64 * 1_000_000,
+                "{both:?}"
+            );
+        }
+    }
 }
 
 /// Replies of one byte: `+` or `-`.

@@ -148,6 +148,9 @@ impl<W: Wire> Worker<'_, W> {
         conn.served = true;
         conn.pause_ns = 0;
         let unsent = conn.job.at < conn.job.end;
+        if !conn.owed.is_empty() {
+            return self.repaid(index, now, close || unsent);
+        }
         if let Some(last) = conn.exchanges.last_mut()
             && conn.job.is_timed()
         {
@@ -156,7 +159,7 @@ impl<W: Wire> Worker<'_, W> {
         // The reply to a clean-up is not kept.
         let last = if conn.job.done < 0 { last } else { &[] };
         conn.job.goes_on(now);
-        // Of an operation that failed with its connection there is nothing left to be cleaned up.
+        // Of an operation that failed with its connection the clean-up has to wait for the next one.
         let over = conn.job.outcome == Outcome::Malformed
             || (conn.job.operation && conn.job.failed() && (close || unsent));
         if conn.job.exchange < conn.job.exchange_end && !over {
@@ -192,6 +195,7 @@ impl<W: Wire> Worker<'_, W> {
         }
         let conn = &mut self.conns[index as usize];
         conn.job.active = false;
+        conn.owed = job.unclean();
         conn.free = now;
         if close || unsent {
             // Where the other side has ended already, a plain close leaves nothing behind.
@@ -204,6 +208,26 @@ impl<W: Wire> Worker<'_, W> {
         }
         let then = self.pace.answered(index, conn, now);
         self.then(index, then);
+    }
+
+    /// One exchange of what an earlier operation left to be cleaned up is over, whatever it came
+    /// to. After the last its client is ready, and its own request begins.
+    fn repaid(&mut self, index: u32, now: i64, lost: bool) {
+        let conn = &mut self.conns[index as usize];
+        conn.owed.start += 1;
+        conn.kept.clear();
+        conn.job.outcome = Outcome::Ok;
+        conn.job.reply_bytes = 0;
+        if lost {
+            return self.fail(index, Outcome::Reset);
+        }
+        if conn.owed.is_empty() {
+            let due = self.pace.due_after_set_up(conn.job.due, now);
+            conn.job.begins(due, now);
+            conn.free = now;
+        }
+        conn.pending = Pending::Send;
+        self.ready.push(index);
     }
 
     /// The other side ended the connection while a reply was awaited.

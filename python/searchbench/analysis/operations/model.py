@@ -106,9 +106,10 @@ class Crossover:
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """Two methods that do not return the same: the first row that differs, in one draw.
+    """Two methods that do not return the same: the first rows that differ, in one draw.
 
-    A row of None is missing. ``alike``: how many methods returned what ``a`` did.
+    ``place``, ``only_a``, ``only_b`` and ``order`` as in ``Differing``. ``alike``: how many methods
+    returned what ``a`` did.
     """
 
     a: str
@@ -116,11 +117,12 @@ class RowDifference:
     rows: int
     draw: int
     place: int
-    row_a: str | None
-    row_b: str | None
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
     counts: tuple[int, int]
     alike: int = 1
     held: str = ""
+    order: bool = False
 
 
 @dataclass(frozen=True, slots=True)

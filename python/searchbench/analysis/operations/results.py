@@ -50,12 +50,18 @@ def results(
                 returned.setdefault(f"{first.corpus.digest} {first.queries.digest}", []).append(
                     answers
                 )
+        answer = str(planned[own[0].treatment].operation.get("answer", "set"))
+        ordered = answer == "order"
         found.append(
             OperationResult(
                 name=name,
-                answer=str(planned[own[0].treatment].operation.get("answer", "set")),
+                answer=answer,
                 methods=tuple(curves),
-                differing=tuple(d for each in returned.values() for d in of_rows.differing(each)),
+                differing=tuple(
+                    d
+                    for each in returned.values()
+                    for d in of_rows.differing(each, ordered=ordered)
+                ),
                 compared=compared,
                 by_rows=bool(planned[own[0].treatment].operation.get("key", True)),
             )

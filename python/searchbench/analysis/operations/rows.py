@@ -1,7 +1,7 @@
-"""Do methods return the same rows? By the digests of all rows; where not, the first that differs.
+"""Do methods return the same rows? By the digests of all rows; where not, the first that differ.
 
-Only the first rows of an answer are on record (sorted, where they are a set), so the row that
-differs may be beyond them; then the place says so.
+Only the first rows of an answer are on record (sorted, where they are a set), so what differs may
+be beyond them; then the place says so.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from typing import Any
 
 from searchbench.analysis.operations.model import RowDifference
 from searchbench.record import Record, Trial
+from searchbench.workload.operations.differing import first_differing
 
 ROWS = "rows"
-BEYOND = -1
-"""The place of a difference beyond the rows on record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ def _digest(row: Mapping[str, Any]) -> tuple[str, int]:
     return str(pairs[0][0]), int(pairs[0][1])
 
 
-def differing(several: Sequence[Returned]) -> list[RowDifference]:
+def differing(several: Sequence[Returned], *, ordered: bool = False) -> list[RowDifference]:
     """Of methods that were asked the same: those that returned something else than the most did."""
     found = []
     kinds: dict[str, list[Returned]] = {}
@@ -62,20 +61,16 @@ def differing(several: Sequence[Returned]) -> list[RowDifference]:
         most = max(kinds.values(), key=len)
         for others in kinds.values():
             if others is not most:
-                found += [_difference(most[0], each, draw, len(most)) for each in others]
+                found += [_difference(most[0], each, draw, len(most), ordered) for each in others]
         break  # the first draw that differs says it
     return found
 
 
-def _difference(a: Returned, b: Returned, draw: int, alike: int) -> RowDifference:
+def _difference(a: Returned, b: Returned, draw: int, alike: int, ordered: bool) -> RowDifference:
     (_, count_a, rows_a), (_, count_b, rows_b) = a.answers[draw], b.answers[draw]
-    place, row_a, row_b = BEYOND, None, None
-    for i in range(max(len(rows_a), len(rows_b))):
-        left = rows_a[i] if i < len(rows_a) else None
-        right = rows_b[i] if i < len(rows_b) else None
-        if left != right:
-            place, row_a, row_b = i, left, right
-            break
+    counts = (count_a, count_b)
+    found = first_differing(rows_a, rows_b, counts, ordered=ordered)
     return RowDifference(
-        a.label, b.label, a.rows, draw, place, row_a, row_b, (count_a, count_b), alike, b.held
-    )
+        a.label, b.label, a.rows, draw, found.place, found.only_a, found.only_b, counts, alike,
+        b.held, found.order,
+    )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from searchbench.analysis.judgement import Finding
+from searchbench.analysis.trial.kinds import ENDED
 from searchbench.record import Trial
 
 
@@ -15,6 +16,8 @@ def failure(trial: Trial, counts: Mapping[str, int]) -> str:
     # What only a part of a system answered is an answer, but for one that says why it is none.
     if counts.get("partial") and "partial" not in trial.said:
         return ""
+    if (ended := _ended(trial)) is not None:
+        return f"the server ended{ended and f'; {ended}'}"
     worst = max(counts, key=lambda name: counts[name])
     if worst in trial.said:
         return trial.said[worst]
@@ -24,18 +27,26 @@ def failure(trial: Trial, counts: Mapping[str, int]) -> str:
     return worst.replace("_", " ")
 
 
-def failed(trial: Trial, counts: Mapping[str, int]) -> Finding | None:
-    """The finding of a trial whose operations all failed; None of any other."""
+def failed(trial: Trial, counts: Mapping[str, int]) -> tuple[Finding, ...]:
+    """The findings of a trial whose operations all failed; none of any other.
+
+    Where it took its server with it, that is a finding too: whoever runs it is to hear of it.
+    """
     why = failure(trial, counts)
     if not why:
-        return None
+        return ()
     about, total = trial.operation, sum(counts.values())
     assert about is not None
-    return Finding(
-        "operation failed",
-        "note",
-        trial.trial,
-        f"{total:,} of {total:,}",
-        f"{about.method} does not answer {about.rows:,} rows here: {why}.",
-        "",
+    said = f"{about.method} does not answer {about.rows:,} rows here: {why}."
+    found = Finding("operation failed", "note", trial.trial, f"{total:,} of {total:,}", said, "")
+    gone = tuple(
+        Finding(note.kind, "note", trial.trial, note.number, note.meaning, note.remedy)
+        for note in trial.notes
+        if note.kind in ENDED
     )
+    return (found, *gone)
+
+
+def _ended(trial: Trial) -> str | None:
+    """What the log of a server says last that ended in a trial; None where none did."""
+    return next((note.number for note in trial.notes if note.kind in ENDED), None)

@@ -111,11 +111,9 @@ def judge_trial(
     trace = samples.trace(trial.trial)
     if trial.asked:
         return _of_first_asks(record, trial, samples, trace, blank)
-    if (why := operations.failed(trial, validity.outcomes(trial, trace))) is not None:
-        counts = validity.outcomes(trial, trace)
-        return Judged(
-            replace(blank, status="valid", outcomes=counts, findings=(why,)), empty, empty
-        )
+    counts = validity.outcomes(trial, trace)
+    if why := operations.failed(trial, counts):
+        return Judged(replace(blank, status="valid", outcomes=counts, findings=why), empty, empty)
     at_limit = trial.warmup is not None and trial.warmup.at_limit
     over_stages = shaped.of_trial(trial, trace, record.plan.judging.promises)
     # What a fault made of the rest of the window is a result; the audit is of what was before it.

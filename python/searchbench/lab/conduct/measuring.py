@@ -14,8 +14,10 @@ from msgspec import convert
 
 from searchbench.errors import LabError
 from searchbench.lab.conduct import beside, caches
+from searchbench.lab.conduct.notes import ended
 from searchbench.lab.conduct.session import Run
 from searchbench.lab.drive.drive import Samples, decoded
+from searchbench.lab.drive.left_behind import clean_up
 from searchbench.lab.drive.operations import Operations
 from searchbench.lab.drive.refused import said
 from searchbench.lab.drive.warming import Warming
@@ -86,6 +88,8 @@ def drive_it(run: Run) -> None:
                 # What the other machines measured until then: kept, and not judged.
                 _account(run, error.gathered)
             raise
+        if fleet is None:
+            clean_up(running.endpoint, compiled.requests, trace, load.timeout_s)
         if not len(trace):
             raise LabError("nothing was sent: the order is empty", "drive")
         accounting = _account(run, trace)
@@ -114,15 +118,7 @@ def drive_it(run: Run) -> None:
     run.about.said = said(running, compiled, run.samples)
     gone = session.beside is not None and session.beside.gone
     if not lived and not gone:  # what did not come back from a fault is told with it
-        log = running.log_tail()
-        look = "server.log beside this trial's samples" if log else "the server's own log"
-        note = Note(
-            kind="server ended",
-            number=f"its log ends: {log}" if log else "",
-            meaning="the server's process ended while it was driven",
-            remedy=f"look at {look}",
-        )
-        run.about.notes.append(note)
+        run.about.notes.append(ended(running, "while it was driven"))
 
 
 def _progress(

@@ -33,6 +33,7 @@ orders of phases and what each does are read side by side.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -50,7 +51,7 @@ from searchbench.lab.conduct import beside, each, jobs, measuring
 from searchbench.lab.conduct.alone import calibrate
 from searchbench.lab.conduct.asking import ask_operations, made_once, once
 from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty
-from searchbench.lab.conduct.notes import NOT_COMPARED, SHARED_CORE, UNCHECKED
+from searchbench.lab.conduct.notes import NOT_COMPARED, SHARED_CORE, UNCHECKED, ended
 from searchbench.lab.conduct.session import Captured, Index, Run, Session
 from searchbench.lab.drive.drive import capture as ask_each
 from searchbench.lab.drive.drive import terms_seen
@@ -63,6 +64,7 @@ from searchbench.lab.place.places import Confines
 from searchbench.lab.system.address import Target
 from searchbench.lab.system.attach import Attached, Found
 from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.system.running import Running
 from searchbench.places.model import EACH_QUERY
 from searchbench.record.samples import REPLIES
 from searchbench.record.trial import Captured as CapturedAbout
@@ -70,6 +72,8 @@ from searchbench.record.trial import Facts as FactsAbout
 from searchbench.record.trial import Ingest, Note, Service, Terms, Unsupported
 from searchbench.workload.queries.sets import QuerySet
 
+_LOST = ("refused", "reset", "truncated")
+_DYING_S = 2.0
 _T = TypeVar("_T", Session, Run)
 Phases = Sequence[tuple[str, Callable[[_T], object]]]
 _Phase = tuple[str, Callable[[Session], object]]
@@ -453,6 +457,8 @@ def _capture(session: Session) -> None:
     # An operation takes as long as it does; a query that takes a minute is given up.
     timeout_s = {} if isinstance(asked, QuerySet) else {"timeout_s": own_s}
     replies, mean_s, _ = ask_each(running.endpoint, running.decoder, compiled, **timeout_s)
+    if _is_gone(running, replies):
+        session.notes.append(ended(running, "while each was asked once, alone"))
     terms = (
         terms_seen(running.engine, running.endpoint, asked.queries)
         if isinstance(asked, QuerySet)
@@ -461,6 +467,18 @@ def _capture(session: Session) -> None:
     captured = _keep(session, replies, mean_s, compiled.single, terms)
     if not session.attached:
         _index(session).captured[session.asked] = captured
+
+
+def _is_gone(running: Running, replies: pa.Table) -> bool:
+    """Whether a process of it ended. A connection may be lost some time before that is seen."""
+    until = time.monotonic()
+    if any(_core.OUTCOMES[code] in _LOST for code in replies.column("outcome").to_pylist()):
+        until += _DYING_S
+    while running.lives():
+        if time.monotonic() >= until:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def _take_captured(session: Session) -> bool:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from searchbench import _core
 from searchbench.engines.answer import Hits
 from searchbench.engines.engine import Engine
+from searchbench.lab.drive.left_behind import clean_up
 from searchbench.lab.drive.workload import Compiled
 from searchbench.lab.wire.exchange import Decoder, Endpoint, Trace, ask, samples_of
 from searchbench.lab.wire.order import I64, U32, Manner, one_by_one
@@ -71,6 +72,7 @@ def capture(
     count = len(alone.requests)
     manner = Manner(timeout_s=timeout_s, capture_every=1)
     trace = endpoint.send(alone.requests, one_by_one(count), manner)
+    clean_up(endpoint, alone.requests, trace, timeout_s)
     elapsed_s = json.loads(trace.accounting())["elapsed_ns"] / 1e9
     raw = samples_of(trace)
     well = raw[raw["outcome"] == _OK]

@@ -10,13 +10,13 @@ from searchbench.analysis.operations.model import (
     OperationResult,
     RowDifference,
 )
-from searchbench.analysis.operations.rows import BEYOND
 from searchbench.report.document.blocks import Block, Points, Section, Text
 from searchbench.report.document.content import Content, figure
 from searchbench.report.document.text import line, short
 from searchbench.report.figures import operations as figures
 from searchbench.report.tables import numbers
 from searchbench.report.tables import operations as tables
+from searchbench.workload.operations.differing import BEYOND, Differing, told
 
 _HOW = (
     "Each method answers the same operation with its own statements. The time is that of one "
@@ -113,14 +113,8 @@ def _difference(d: RowDifference) -> str:
     where = f"asked for {numbers.counted(d.rows, 'row')}, draw {d.draw + 1}: " if d.rows else ""
     if d.place == BEYOND:
         return f"{where}{counts}; the first row that differs is beyond those on record."
-    rows = "; ".join(
-        f"of {line(name)} {_row(row)}" for name, row in ((d.a, d.row_a), (d.b, d.row_b))
-    )
-    return f"{where}{counts}. The first row that differs is row {d.place + 1}: {rows}."
-
-
-def _row(row: str | None) -> str:
-    return "there is none" if row is None else f"“{short(row, _ROW)}”"
+    shown = told(line(d.a), line(d.b), Differing(d.place, d.only_a, d.only_b, d.order), _ROW)
+    return f"{where}{counts}. The first row that differs is row {d.place + 1}: {line(shown)}."
 
 
 def _held(of: OperationResult, held: str) -> list[Block]:
