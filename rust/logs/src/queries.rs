@@ -183,16 +183,12 @@ impl Shard {
         let at = counts.len() - keep.min(counts.len()).max(1);
         let (_, &mut least, _) = counts.select_nth_unstable(at);
         let below = least.max(2); // at least those that were asked once
-        let new = Table::new(self.table.places());
-        let old = std::mem::replace(&mut self.table, new);
-        for entry in old.entries() {
-            let counts = entry.counts();
-            if counts.n >= below {
-                self.table.add(entry.hash, old.text(entry), &counts);
-            } else {
-                self.dropped += counts.n;
-            }
-        }
+        let dropped = &mut self.dropped;
+        self.table.retain(|entry| {
+            let n = entry.counts().n;
+            *dropped += if n < below { n } else { 0 };
+            n >= below
+        });
         self.dropped_below += below - 1;
     }
 }
@@ -290,6 +286,12 @@ impl Shared {
     pub fn kept(&self) -> usize {
         let filled = |s: &Mutex<Shard>| s.lock().unwrap().table.entries().len();
         self.shards.iter().map(filled).sum()
+    }
+
+    /// Bytes of the texts of all queries that are kept, and some more.
+    pub fn text_bytes(&self) -> usize {
+        let bytes = |s: &Mutex<Shard>| s.lock().unwrap().table.text_bytes();
+        self.shards.iter().map(bytes).sum()
     }
 
     /// By how much a count may be too low, how many requests were of queries that were dropped, and
