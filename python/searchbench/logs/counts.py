@@ -239,6 +239,8 @@ def finished(source: Source, read: dict[str, Any]) -> dict[str, Any]:
     read["read_bytes"] = source.skip_bytes + read["bytes"]
     read["head_bytes"], read["digest"] = source.head_bytes, source.digest
     read["known_as"] = source.known_as
+    # Which note a reading comes upon first depends on where it begins.
+    read["notes"] = dict(sorted(read["notes"].items()))
     return read
 
 

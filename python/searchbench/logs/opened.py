@@ -75,6 +75,7 @@ def joined(source: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]
     found["examples"] = [*source["examples"], *later][:_EXAMPLES]
     for what, n in more["notes"].items():
         found["notes"][what] = found["notes"].get(what, 0) + n
+    found["notes"] = dict(sorted(found["notes"].items()))
     return found
 
 

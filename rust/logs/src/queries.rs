@@ -234,6 +234,15 @@ pub struct Shared {
     limit: usize,
 }
 
+/// What was freed goes back to the system: glibc keeps it, and what is made of the queries comes on top.
+pub fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it touches nothing that is in use.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// One query, as it is given out.
 pub struct Query<'a> {
     pub hash: u64,
@@ -271,7 +280,10 @@ impl Shared {
     /// Every query that is kept, by hash. The memory of each shard is given back when it is through,
     /// so that they and what is made of them are not there at once.
     pub fn into_each(self, mut each: impl FnMut(Query<'_>)) {
-        for shard in self.shards {
+        for (number, shard) in self.shards.into_iter().enumerate() {
+            if number % 8 == 0 {
+                give_back();
+            }
             let shard = shard.into_inner().unwrap();
             shard.table.by_hash(|entry, text| {
                 each(Query {
@@ -281,6 +293,7 @@ impl Shared {
                 });
             });
         }
+        give_back();
     }
 
     pub fn kept(&self) -> usize {

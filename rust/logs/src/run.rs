@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::format::{Format, Out, Reader, Seen, Settings, hold, reader};
 use crate::look::{end_of, open_from, opened};
-use crate::queries::{Local, Shared};
+use crate::queries::{Local, Shared, give_back};
 use crate::queue::{Job, Queue, Work};
 use crate::saved::{Saved, Saving};
 use crate::source::{BLOCK, Block, Cutter, Opened, Span, block_of};
@@ -194,7 +194,12 @@ pub fn read(
         reads[source].seen.append(seen);
     }
     for (source, (bytes, open)) in streamed {
+        // Of a file it is known before what is left of its end.
+        let text = std::mem::take(&mut reads[source].open.text);
         (reads[source].bytes, reads[source].open) = (bytes, open);
+        if !text.is_empty() {
+            reads[source].open.text = text;
+        }
     }
     for read in &mut reads {
         read.open.last_ns = read.seen.first_ns.map(|_| read.seen.last_ns);
@@ -206,6 +211,7 @@ pub fn read(
     for tally in tallies {
         log.tally.merge(tally);
     }
+    give_back();
     log.reads.extend(reads);
     Ok(())
 }

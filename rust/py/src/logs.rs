@@ -8,6 +8,7 @@ use searchbench_logs::format::named::check_pattern;
 use searchbench_logs::format::roles::{ROLES, Role, unit};
 use searchbench_logs::format::{Format, Seen, Settings, class_of};
 use searchbench_logs::generate::{Plan, plain};
+use searchbench_logs::queries::give_back;
 use searchbench_logs::tables::{self, Column};
 use searchbench_logs::{Log as Counted, Open, Options, Part, Source, look, run};
 
@@ -197,6 +198,7 @@ impl Log {
             }
             found.set_item(name, table)?;
         }
+        give_back();
         Ok(found)
     }
 

@@ -156,13 +156,15 @@ def _known(times: Spread, clock: Clock | None) -> Spread:
 
 def _asked(counts: Counts, by: str) -> tuple[Asked, ...]:
     """The queries with the most of a column; those with none of it are left out."""
-    values = counts.numbers("queries", by).astype(np.int64)
+    values = counts.numbers("queries", by)
     most = min(_ASKED, len(values))
     if not most:
         return ()
-    first = np.argpartition(-values, most - 1)[:most]
-    hashes = counts.numbers("queries", "hash")
-    at = sorted((int(i) for i in first if values[i] > 0), key=lambda i: (-values[i], hashes[i]))
+    least = np.partition(values, len(values) - most)[-most]
+    more = np.flatnonzero(values > least)
+    # Rows are in the order of their hashes.
+    equal = np.flatnonzero(values == least)[: most - len(more)] if least > 0 else []
+    at = sorted((*more.tolist(), *equal), key=lambda i: (-int(values[i]), i))
     table = counts.tables["queries"].take(np.array(at, np.int64)).to_pydict()
     return tuple(
         Asked(
