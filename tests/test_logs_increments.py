@@ -16,7 +16,7 @@ PLACES = (
     "bytes", "skipped_bytes", "read_bytes", "head_bytes", "digest", "known_as", "tail", "folder",
 )  # fmt: skip
 LINE = '{time} {_} "{request}" {status} {_} {_} {duration:ms} {_}'
-MOST_CUTS = 30  # of a log
+MOST_CUTS = 12  # of a log
 
 # As PostgreSQL's manual describes csvlog: a record may go over several lines.
 CSVLOG = "".join(

@@ -57,7 +57,7 @@ class Log:
     # that is a duration in an access log counts; 0: microseconds, and noted. ``parameters``: of a
     # path, that hold words. ``columns``: (name, role, unit or ""). ``line``: a format string, for
     # the format "line". ``threads``: 0 is one a core. ``keep_tail``: a last line without an end is
-    # not read, nor is an entry that may go on. ``opens``: for each source what the last reading left
+    # not read, nor is an entry that may go on. ``opens``: for each source what the last one left
     # open: (state of its reader, lines that were not read, time of its last entry); the lines are
     # read again. ``parts``: for each source None, or (the length that the file had, number of its
     # first block, number of the block after the last): only these are read. Blocks count from the
@@ -83,8 +83,8 @@ class Log:
         opens: Sequence[tuple[bytes, bytes, int | None]] = (),
         on_tick: Callable[[int], object] | None = None,
     ) -> list[dict[str, Any]]: ...
-    # What readings left open of sources (server, format), counted as if nothing more came. For each a
-    # dict, as of ``read``, without what stands before lines.
+    # What readings left open of sources (server, format), counted as if nothing more came. For each
+    # a dict, as of ``read``, without what stands before lines.
     def read_open(
         self,
         sources: Sequence[tuple[str, str]],

@@ -1,8 +1,8 @@
 """What the readings of a record left open: entries whose lines may go on.
 
-A reading ends before an entry that may not be whole, and the next one begins there. What is counted
-of all before is kept; what is open is counted anew each time the record is shown, as if nothing more
-came, and is never added to what is kept. So increments say what one reading says.
+A reading ends before an entry that may not be whole, and the next one begins there. What is
+counted of all before is kept; what is open is counted anew each time the record is shown, as if
+nothing more came, and is never added to what is kept. So increments say what one reading says.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def joined(source: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]
 def _added(
     tables: Mapping[str, pa.Table], more: Mapping[str, pa.Table], distinct: int
 ) -> dict[str, pa.Table]:
-    """Large tables and small ones together. The queries are not copied: millions stay as they are."""
+    """Large tables and small ones together; the millions of queries are not copied."""
     log = _core.Log(distinct)
     for each in (tables, more):
         add_tables(log, {name: table for name, table in each.items() if name != "queries"})

@@ -34,8 +34,8 @@ class Source:
     before. ``again_from``: a file that has its header and what is new of it, which is read in its
     place; ``header_bytes``: of that header. ``format``: "" is what the user says, or the content.
     ``lines``: the column of a Parquet file that has its lines; "" is no such file. All bytes are
-    then counted of the lines. ``opened``: what the last reading left open (``counts.Opened``). ``said``: the user said
-    what its server is called.
+    then counted of the lines. ``opened``: what the last reading left open (``counts.Opened``).
+    ``said``: the user said what its server is called.
     """
 
     path: str
@@ -147,9 +147,7 @@ def folder_of(path: str) -> str:
     return "" if path == STANDARD_INPUT else str(Path(path).resolve().parent)
 
 
-def called_as_before(
-    sources: Sequence[Source], before: Sequence[dict[str, Any]]
-) -> list[Source]:
+def called_as_before(sources: Sequence[Source], before: Sequence[dict[str, Any]]) -> list[Source]:
     """Each source with the name that its server has in a record, where the user says no other.
 
     What a call without a record calls a server depends on how many folders it reads. In a record a

@@ -163,8 +163,8 @@ def _asked(counts: Counts, by: str) -> tuple[Asked, ...]:
     least = np.partition(values, len(values) - most)[-most]
     more = np.flatnonzero(values > least)
     # Rows are in the order of their hashes.
-    equal = np.flatnonzero(values == least)[: most - len(more)] if least > 0 else []
-    at = sorted((*more.tolist(), *equal), key=lambda i: (-int(values[i]), i))
+    equal = np.flatnonzero((values == least) & (values > 0))[: most - len(more)]
+    at = sorted((*more.tolist(), *equal.tolist()), key=lambda i: (-int(values[i]), i))
     table = counts.tables["queries"].take(np.array(at, np.int64)).to_pydict()
     return tuple(
         Asked(
