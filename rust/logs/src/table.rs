@@ -291,14 +291,14 @@ mod tests {
         let mut table = Table::new(1024);
         for hash in 1..=600u64 {
             let text = "x".repeat((hash % 90) as usize);
-            table.add(hash << 32 | hash % 7, text.as_bytes(), &one());
+            table.add((hash << 32) | (hash % 7), text.as_bytes(), &one());
         }
         let room = (table.entries.capacity(), table.arena.capacity());
         table.retain(|entry| (entry.hash >> 32).is_multiple_of(3));
         assert_eq!((table.entries.capacity(), table.arena.capacity()), room);
         assert_eq!(table.entries().len(), 200);
         for hash in 1..=600u64 {
-            let is_new = table.add(hash << 32 | hash % 7, b"new", &one());
+            let is_new = table.add((hash << 32) | (hash % 7), b"new", &one());
             assert_eq!(is_new, hash % 3 > 0, "{hash}");
         }
         for entry in table.entries() {
