@@ -136,9 +136,11 @@ def add(
         )
     read_before = before["sources"] if before else []
     stored = _stored(path, before) if before else None
-    names_before = None
+    names_before, entries_before = None, 0
     if stored is not None:
-        names_before = _names(stored) | _names(open_in(read_before, options)[0])
+        open_, whole = open_in(read_before, options)
+        names_before = _names(stored) | _names(open_)
+        entries_before = sum(s["entries"] for s in whole)
     known = called_as_before(known_again(sources, read_before), read_before)
     with TemporaryDirectory(prefix="searchbench-logs-") as folder:
         made = counting(
@@ -155,7 +157,7 @@ def add(
     shown = with_open(Counts(made.tables, sources_now), options)
     increment = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "entries": sum(s["entries"] for s in made.sources),
+        "entries": sum(s["entries"] for s in shown.sources) - entries_before,
         "new": _new(names_before, shown),
     }
     about = {
