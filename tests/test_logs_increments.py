@@ -41,7 +41,7 @@ SPHINX = "".join(
     f"[ext2/0/rel {i} (0,{1000 if i % 4 == 1 else 20})] [i{i % 4}] red {i // 4}\n"
     for i in range(50)
 )
-MADE = {"postgresql-csvlog.csv": CSVLOG, "sphinxql-lines.log": SPHINXQL, "sphinx-back.log": SPHINX}
+MADE = {"made-csvlog.csv": CSVLOG, "sphinxql-lines.log": SPHINXQL, "sphinx-back.log": SPHINX}
 NAMES = sorted(p.name for p in LOGS.glob("*") if p.name != "truth.json") + list(MADE)
 
 
