@@ -101,3 +101,53 @@ def test_a_log_that_was_rotated_and_packed_is_not_read_again(tmp_path: Path) -> 
     log = write(log, line(901))
     found = records.add(record, find([packed, log], "s"), Options(format="json"))
     assert entries(found) == 902
+
+
+def searched(i: int) -> str:
+    at = f"2026-01-05T09:{i // 60:02d}:{i % 60:02d}Z"
+    return json.dumps({"timestamp": at, "took": 0.02, "query": f"q{i}"}) + "\n"
+
+
+def servers(record: records.LogRecord) -> dict[str, int]:
+    counts = record.counts
+    of = zip(counts.texts("groups", "kind"), counts.texts("groups", "name"),
+             counts.numbers("groups", "n"), strict=True)  # fmt: skip
+    return {name: int(n) for kind, name, n in of if kind == "server"}
+
+
+def test_a_server_keeps_its_name_in_a_record_however_many_folders_a_call_has(
+    tmp_path: Path,
+) -> None:
+    """One call alone would call it by its file, the next by its folder."""
+    record, options = tmp_path / "record", Options(format="json")
+    one = write(tmp_path / "web1" / "query.log", "".join(map(searched, range(10))))
+    assert servers(records.add(record, find([one]), options)) == {"query": 10}
+    with one.open("a") as file:
+        file.write(searched(10))
+    two = write(tmp_path / "web2" / "query.log", "".join(map(searched, range(20, 25))))
+    assert servers(records.add(record, find([one, two]), options)) == {"query": 11, "web2": 5}
+    # A file that is new to the record, after rotation, and one of them alone.
+    one.rename(one.with_suffix(".log.1"))
+    write(one, "".join(map(searched, range(30, 33))))
+    again = records.add(record, find([one.parent]), options)
+    assert servers(again) == {"query": 14, "web2": 5}
+    with two.open("a") as file:
+        file.write(searched(40))
+    assert servers(records.add(record, find([two]), options)) == {"query": 14, "web2": 6}
+
+
+def test_what_is_called_by_folders_is_called_so_in_later_calls_with_one(tmp_path: Path) -> None:
+    record, options = tmp_path / "record", Options(format="json")
+    logs = [write(tmp_path / f"web{i}" / "query.log", searched(i)) for i in range(3)]
+    records.add(record, find(logs[:2]), options)
+    with logs[0].open("a") as file:
+        file.write(searched(10))
+    other = write(logs[0].with_name("other.log"), searched(11))
+    assert servers(records.add(record, find([logs[0]]), options)) == {"web0": 2, "web1": 1}
+    assert servers(records.add(record, find([other]), options)) == {"web0": 3, "web1": 1}
+    assert servers(records.add(record, find([logs[2]]), options))["web2"] == 1
+    # What the user says holds, and is kept.
+    with logs[2].open("a") as file:
+        file.write(searched(12))
+    named = records.add(record, find([logs[2]], "shop"), options)
+    assert servers(named) == {"shop": 1, "web0": 3, "web1": 1, "web2": 1}

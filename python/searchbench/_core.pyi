@@ -65,7 +65,9 @@ class Log:
     # that is a duration in an access log counts; 0: microseconds, and noted. ``parameters``: of a
     # path, that hold words. ``columns``: (name, role, unit or ""). ``line``: a format string, for
     # the format "line". ``threads``: 0 is one a core. ``keep_tail``: a last line without an end is
-    # not read. ``parts``: for each source None, or (the length that the file had, number of its
+    # not read, nor is an entry that may go on. ``opens``: for each source what the last one left
+    # open: (state of its reader, lines that were not read, time of its last entry); the lines are
+    # read again. ``parts``: for each source None, or (the length that the file had, number of its
     # first block, number of the block after the last): only these are read. Blocks count from the
     # bytes passed over; a file whose lines join is read whole. ``on_tick(bytes)`` is called about
     # ten times a second; what it raises ends the reading. For each source a dict: path, server,
@@ -73,7 +75,7 @@ class Log:
     # examples [(line, why, beginning)], other_formats [(format, how many of the lines that were not
     # read look like it, the first of them)], notes {what: how often}, longest_line, back (entries
     # more than a minute before the one above); with ``parts`` also span_ns (the first time and the
-    # last one, None where there is none).
+    # last one, None where there is none), with ``keep_tail`` also open.
     # ValueError with a sentence where no source is a log, or one breaks off: nothing is counted.
     def read(
         self,
@@ -87,7 +89,21 @@ class Log:
         threads: int = 0,
         keep_tail: bool = False,
         parts: Sequence[tuple[int, int, int] | None] = (),
+        opens: Sequence[tuple[bytes, bytes, int | None]] = (),
         on_tick: Callable[[int], object] | None = None,
+    ) -> list[dict[str, Any]]: ...
+    # What readings left open of sources (server, format), counted as if nothing more came. For each
+    # a dict, as of ``read``, without what stands before lines.
+    def read_open(
+        self,
+        sources: Sequence[tuple[str, str]],
+        opens: Sequence[tuple[bytes, bytes, int | None]],
+        *,
+        zone: Sequence[tuple[int, int]] = (),
+        unit_ns: int = 0,
+        parameters: Sequence[str] = (),
+        columns: Sequence[tuple[str, str, str]] = (),
+        line: str = "",
     ) -> list[dict[str, Any]]: ...
     # By table, by column: bytes of u64, or (bytes, bytes of u64: where each value ends). The log is
     # empty afterwards: its memory becomes that of the tables.

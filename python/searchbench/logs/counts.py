@@ -14,16 +14,19 @@ readings add up to those of one reading of everything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from searchbench import _core
-from searchbench.errors import QueryError
+from searchbench.errors import QueryError, RecordError
 from searchbench.logs.parquet import readable, with_names
 from searchbench.logs.sources import Source
 from searchbench.logs.zones import offsets
@@ -41,6 +44,7 @@ TEXTS = {
 }
 PARAMETERS = ("q", "query", "s", "search", "term", "terms", "keyword", "keywords", "words", "text")
 DISTINCT = 10_000_000
+_PART_ROWS = 1 << 18  # that are added at once; the core takes copies of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,39 @@ class Counts:
         return [value.decode("utf-8", errors="replace") for value in values]
 
 
+class Stored(Mapping[str, pa.Table]):
+    """Tables in files of a folder, each read when it is wanted: ten million queries are a gigabyte.
+
+    RecordError where one cannot be read.
+    """
+
+    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+        self._folder, self._names = folder, tuple(names)
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name not in self._names:
+            raise KeyError(name)
+        return pa.concat_tables(self.parts(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def parts(self, name: str) -> Iterator[pa.Table]:
+        """A table by and by."""
+        path = self._folder / f"{name}.parquet"
+        try:
+            with pq.ParquetFile(path) as file:
+                schema = file.schema_arrow
+                yield schema.empty_table()
+                for batch in file.iter_batches(_PART_ROWS):
+                    yield pa.Table.from_batches([batch], schema)
+        except (OSError, pa.ArrowException) as error:
+            raise RecordError(f"{path} cannot be read: {error}") from error
+
+
 UNITS_NS = {"": 0, "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
@@ -95,6 +132,9 @@ def insist_known(options: Options) -> None:
         )
 
 
+Opened = tuple[bytes, bytes, int | None]
+"""What a reading leaves open: the state of its reader, the lines from which on the next one reads,
+the time of the last entry."""
 Tick = Callable[[int], object]
 """Is told the bytes that were read so far."""
 
@@ -155,6 +195,7 @@ def read_into(
                 threads=options.threads,
                 keep_tail=options.keep_tail,
                 parts=list(parts),
+                opens=[_open_of(s, part) for s, part in zip_longest(sources, parts)],
                 on_tick=on_tick,
             )
         except ValueError as error:
@@ -164,6 +205,11 @@ def read_into(
         if source.again_from:
             _without_header(found, source)
     return read
+
+
+def _open_of(source: Source, part: tuple[int, int, int] | None) -> Opened:
+    """What was left open, for the reading that begins where the last one ended."""
+    return source.opened if part is None or part[1] == 0 else (b"", b"", None)
 
 
 def settings(options: Options) -> dict[str, Any]:
@@ -193,15 +239,28 @@ def finished(source: Source, read: dict[str, Any]) -> dict[str, Any]:
     read["read_bytes"] = source.skip_bytes + read["bytes"]
     read["head_bytes"], read["digest"] = source.head_bytes, source.digest
     read["known_as"] = source.known_as
+    # Which note a reading comes upon first depends on where it begins.
+    read["notes"] = dict(sorted(read["notes"].items()))
     return read
 
 
 def add_tables(log: _core.Log, tables: Mapping[str, pa.Table]) -> None:
     """Add counts to a log. QueryError where they are no such tables."""
     try:
-        log.add({name: _columns(table) for name, table in tables.items()})
+        for name in tables:
+            for part in _parts(tables, name):
+                log.add({name: _columns(part)})
     except ValueError as error:
         raise QueryError(str(error)) from None
+
+
+def _parts(tables: Mapping[str, pa.Table], name: str) -> Iterator[pa.Table]:
+    if isinstance(tables, Stored):
+        yield from tables.parts(name)
+        return
+    table = tables[name]
+    for at in range(0, max(1, len(table)), _PART_ROWS):
+        yield table.slice(at, _PART_ROWS)
 
 
 def tables_of(log: _core.Log) -> dict[str, pa.Table]:

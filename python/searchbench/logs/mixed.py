@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _KEY = "other_formats"  # of what became of a source: (format, lines, number of the first line)
 
 
 def with_others(
-    before: dict[str, Any], following: dict[str, Any], lines: int
+    before: Mapping[str, Any], following: Mapping[str, Any], lines: int
 ) -> list[Sequence[Any]]:
     """Those of both parts of a source, of which the second begins after so many ``lines``.
 

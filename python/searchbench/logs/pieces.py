@@ -153,6 +153,9 @@ def _append(whole: dict[str, Any], following: dict[str, Any]) -> None:
     whole["other_formats"] = with_others(whole, following, whole["lines"])
     for name in ("bytes", "lines", "entries", "unread", "back"):
         whole[name] += following[name]
+    if "open" in following:
+        (*_, before), (state, text, last_ns) = whole["open"], following["open"]
+        whole["open"] = (state, text, before if last_ns is None else last_ns)
     whole["longest_line"] = max(whole["longest_line"], following["longest_line"])
     for what, n in following["notes"].items():
         whole["notes"][what] = whole["notes"].get(what, 0) + n

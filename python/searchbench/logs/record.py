@@ -24,11 +24,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from searchbench.errors import RecordError
-from searchbench.logs.counts import TEXTS, Counting, Counts, Options, count
-from searchbench.logs.mixed import with_others
+from searchbench.logs.counts import TEXTS, Counting, Counts, Options, Stored, count
+from searchbench.logs.opened import joined, kept, open_in, with_open
 from searchbench.logs.sources import (
     Source,
+    called_as_before,
     called_now,
+    folder_of,
     identity,
     known_again,
     tail,
@@ -39,6 +41,10 @@ FORMAT = 1
 NEW_NAMES = 100  # of a kind, at most, that an increment names as new
 OTHERS = "(others)"  # the name of names that were too many
 FILE = "logs.json"
+# What is added up of the parts of a source.
+_SEEN = (
+    "lines", "entries", "unread", "back", "longest_line", "examples", "other_formats", "notes",
+)  # fmt: skip
 # What must be the same in all increments: counts would not add up else.
 _SAME = ("zone", "unit", "parameters", "columns", "line", "distinct")
 
@@ -58,7 +64,16 @@ def is_one(path: Path) -> bool:
 
 
 def open_log(path: Path) -> LogRecord:
-    """Read a record. RecordError where it is none, or of a format that is not known."""
+    """Read a record, with what is open in its logs.
+
+    RecordError where it is none, or of a format that is not known.
+    """
+    about = _about(path)
+    return LogRecord(path, with_open(_settled(path, about), _options(about)), about)
+
+
+def _about(path: Path) -> dict[str, Any]:
+    """What ``logs.json`` says."""
     try:
         about = orjson.loads((path / FILE).read_bytes())
     except FileNotFoundError:
@@ -70,14 +85,32 @@ def open_log(path: Path) -> LogRecord:
             f"{path / FILE}: format {about.get('format')!r} is not known; this version reads "
             f"{FORMAT}"
         )
-    folder = path / str(about["counts"])
-    tables: dict[str, pa.Table] = {}
-    for name in about["tables"]:
-        try:
-            tables[name] = pq.read_table(folder / f"{name}.parquet")
-        except (OSError, pa.ArrowException) as error:
-            raise RecordError(f"{folder / name}.parquet cannot be read: {error}") from error
-    return LogRecord(path, Counts(tables, about["sources"]), about)
+    assert isinstance(about, dict)
+    return about
+
+
+def _settled(path: Path, about: Mapping[str, Any]) -> Counts:
+    """What was counted of entries that are whole."""
+    stored = _stored(path, about)
+    return Counts({name: stored[name] for name in stored}, about["sources"])
+
+
+def _stored(path: Path, about: Mapping[str, Any]) -> Stored:
+    """The tables of what was counted of entries that are whole."""
+    return Stored(path / str(about["counts"]), about["tables"])
+
+
+def _options(about: Mapping[str, Any]) -> Options:
+    """What the record says of how its logs are read."""
+    kept = about["options"]
+    return Options(
+        zone=kept["zone"],
+        unit=kept["unit"],
+        parameters=tuple(kept["parameters"]),
+        columns=tuple((name, role, unit) for name, role, unit in kept["columns"]),
+        line=kept["line"],
+        distinct=kept["distinct"],
+    )
 
 
 def add(
@@ -90,84 +123,92 @@ def add(
     """Read what is new in ``sources`` and add it to the record at ``path``, which may not be there.
 
     ``counting``: how they are read, here or on other machines. A line without an end is left for
-    the next time. RecordError where the record was made with other options.
+    the next time. What of an entry that may go on is there is in the counts that are returned, and
+    is read again the next time. RecordError where the record was made with other options.
     """
-    before = open_log(path) if is_one(path) else None
+    before = _about(path) if is_one(path) else None
     if before is None and path.exists() and any(path.iterdir()):
         raise RecordError(f"{path} is not empty and no record of a log; name a new folder")
     wanted = orjson.loads(orjson.dumps({k: v for k, v in asdict(options).items() if k in _SAME}))
-    if before is not None and before.about["options"] != wanted:
-        other = next(k for k in _SAME if before.about["options"].get(k) != wanted[k])
+    if before is not None and before["options"] != wanted:
+        other = next(k for k in _SAME if before["options"].get(k) != wanted[k])
         raise RecordError(
-            f"{path} was counted with {other} = {before.about['options'].get(other)!r}, this is "
+            f"{path} was counted with {other} = {before['options'].get(other)!r}, this is "
             f"{wanted[other]!r}; give the same, or name a new folder"
         )
-    read_before = before.counts.sources if before else []
-    known = known_again(sources, read_before)
+    read_before = before["sources"] if before else []
+    stored = _stored(path, before) if before else None
+    names_before, entries_before = None, 0
+    if stored is not None:
+        open_, whole = open_in(read_before, options)
+        names_before = _names(stored) | _names(open_)
+        entries_before = sum(s["entries"] for s in whole)
+    known = called_as_before(known_again(sources, read_before), read_before)
     with TemporaryDirectory(prefix="searchbench-logs-") as folder:
         made = counting(
             [with_header(source, Path(folder)) for source in known],
             replace(options, keep_tail=True),
-            before.counts.tables if before else None,
+            stored,
             on_tick,
         )
     for source, read in zip(known, made.sources, strict=True):
         read["tail"] = tail(called_now(source), int(read["read_bytes"]))
+        read["folder"] = folder_of(source.path)
+        read["open"] = kept(read["open"]) if "open" in read else {}
+    sources_now = _joined(read_before, made.sources)
+    shown = with_open(Counts(made.tables, sources_now), options)
     increment = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "entries": sum(s["entries"] for s in made.sources),
-        "new": _new(before.counts if before else None, made),
+        "entries": sum(s["entries"] for s in shown.sources) - entries_before,
+        "new": _new(names_before, shown),
     }
     about = {
         "format": FORMAT,
         "counts": "",
         "tables": sorted(made.tables),
         "options": wanted,
-        "sources": _joined(read_before, made.sources),
-        "increments": [*(before.about["increments"] if before else []), increment],
+        "sources": sources_now,
+        "increments": [*(before["increments"] if before else []), increment],
     }
     _write(path, made.tables, about)
-    return LogRecord(path, Counts(made.tables, about["sources"]), about)
+    return LogRecord(path, shown, about)
 
 
-def _joined(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _joined(before: list[dict[str, Any]], read: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """All sources; of one that was gone on with, its parts together, under its newest name."""
     found = list(before)
-    for source in now:
+    for source in read:
         known_as = source["known_as"]
         old = next((s for s in found if known_as and identity(s) == known_as), None)
         if old is None:
             found.append(source)
             continue
-        merged = {**source, "notes": dict(old["notes"])}
-        for name in ("lines", "entries", "unread", "back"):
-            merged[name] += old[name]
-        merged["longest_line"] = max(merged["longest_line"], old["longest_line"])
-        later = [(line + old["lines"], *rest) for line, *rest in source["examples"]]
-        merged["examples"] = [*old["examples"], *later][:5]
-        merged["other_formats"] = with_others(old, source, old["lines"])
-        for what, n in source["notes"].items():
-            merged["notes"][what] = merged["notes"].get(what, 0) + n
+        # Where nothing could be read, what was open before stays so.
+        now = source if source["format"] else {**source, "open": old.get("open", {})}
+        merged = {**now, **{name: joined(old, source)[name] for name in _SEEN}}
         merged["format"] = source["format"] or old["format"]
         found[found.index(old)] = merged
     return found
 
 
-def _new(before: Counts | None, now: Counts) -> dict[str, list[str]]:
+def _new(before: set[tuple[str, str]] | None, now: Counts) -> dict[str, list[str]]:
     """Classes and indexes that were in none of the readings before; nothing in the first."""
     if before is None:
         return {}
     found: dict[str, list[str]] = {}
+    fresh = _names(now.tables) - before
     for kind in ("class", "index"):
-        names = [_names(counts, kind) for counts in (before, now)]
-        if fresh := sorted(names[1] - names[0] - {OTHERS}):
-            found[kind] = fresh[:NEW_NAMES]
+        if names := sorted(name for of, name in fresh if of == kind and name != OTHERS):
+            found[kind] = names[:NEW_NAMES]
     return found
 
 
-def _names(counts: Counts, kind: str) -> set[str]:
-    pairs = zip(counts.texts("groups", "kind"), counts.texts("groups", "name"), strict=True)
-    return {name for of, name in pairs if of == kind}
+def _names(tables: Mapping[str, pa.Table]) -> set[tuple[str, str]]:
+    """The kind and the name of all groups."""
+    if "groups" not in tables:
+        return set()
+    groups = Counts({"groups": tables["groups"]})
+    return set(zip(groups.texts("groups", "kind"), groups.texts("groups", "name"), strict=True))
 
 
 def _write(path: Path, tables: Mapping[str, pa.Table], about: dict[str, Any]) -> None:

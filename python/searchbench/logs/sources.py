@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import glob
 import gzip
 import hashlib
 import io
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +34,8 @@ class Source:
     before. ``again_from``: a file that has its header and what is new of it, which is read in its
     place; ``header_bytes``: of that header. ``format``: "" is what the user says, or the content.
     ``lines``: the column of a Parquet file that has its lines; "" is no such file. All bytes are
-    then counted of the lines.
+    then counted of the lines. ``opened``: what the last reading left open (``counts.Opened``).
+    ``said``: the user said what its server is called.
     """
 
     path: str
@@ -46,6 +48,8 @@ class Source:
     header_bytes: int = 0
     format: str = ""
     lines: str = ""
+    opened: tuple[bytes, bytes, int | None] = (b"", b"", None)
+    said: bool = False
 
 
 def find(files: Iterable[Path | str], server: str = "", lines: str = "") -> list[Source]:
@@ -81,7 +85,13 @@ def find(files: Iterable[Path | str], server: str = "", lines: str = "") -> list
             columns[found] = column_of(found, lines)
     folders = {str(Path(p).parent) for p in paths if p != STANDARD_INPUT}
     return [
-        Source(p, server or _server(p, len(folders) > 1), lines=columns.get(p, "")) for p in paths
+        Source(
+            p,
+            server or _server(p, len(folders) > 1),
+            lines=columns.get(p, ""),
+            said=bool(server),
+        )
+        for p in paths
     ]
 
 
@@ -118,6 +128,11 @@ def _server(path: str, by_folder: bool) -> str:
         return "standard input"
     if by_folder:
         return Path(path).resolve().parent.name
+    return _log(path)
+
+
+def _log(path: str) -> str:
+    """The file without what rotation and packing add to its name."""
     name = Path(path).name
     for ending in (".gz", ".zst", ".parquet"):
         name = name.removesuffix(ending)
@@ -125,6 +140,49 @@ def _server(path: str, by_folder: bool) -> str:
     if stem and last.isdigit():
         name = stem
     return name.removesuffix(".log") or name
+
+
+def folder_of(path: str) -> str:
+    """The folder of a file, wherever it is called from; "" of standard input."""
+    return "" if path == STANDARD_INPUT else str(Path(path).resolve().parent)
+
+
+def called_as_before(sources: Sequence[Source], before: Sequence[dict[str, Any]]) -> list[Source]:
+    """Each source with the name that its server has in a record, where the user says no other.
+
+    What a call without a record calls a server depends on how many folders it reads. In a record a
+    log keeps its name: the file, what it is called after rotation, and, where the record calls
+    servers by their folders, all files of that folder.
+    """
+    read = [s for s in before if s["path"] != STANDARD_INPUT]
+    servers = {(_folder(s), _log(s["path"])): str(s["server"]) for s in read}
+    by_folder = {
+        _folder(s) for s in read if s["server"] == Path(_folder(s)).name != _log(s["path"])
+    }
+    files = {s["digest"]: str(s["server"]) for s in read if s["digest"]}
+    found = []
+    for source in sources:
+        if source.said or source.path == STANDARD_INPUT:
+            found.append(source)
+            continue
+        folder = folder_of(source.path)
+        name = servers.get((folder, _log(source.path)))
+        if name is None and source.known_as:
+            name = files.get(source.known_as.split(" ", 1)[0])
+        if name is None and (folder in by_folder or (by_folder and not _is_read(folder, servers))):
+            name = Path(folder).name
+        if name is None and _is_read(folder, servers):
+            name = _log(source.path)
+        found.append(source if name is None else replace(source, server=name))
+    return found
+
+
+def _is_read(folder: str, servers: Mapping[tuple[str, str], str]) -> bool:
+    return any(of == folder for of, _ in servers)
+
+
+def _folder(read: Mapping[str, Any]) -> str:
+    return str(read.get("folder") or folder_of(read["path"]))
 
 
 def known_again(sources: Sequence[Source], before: Sequence[dict[str, Any]]) -> list[Source]:
@@ -154,9 +212,17 @@ def known_again(sources: Sequence[Source], before: Sequence[dict[str, Any]]) -> 
                 digest=_digest(head),
                 known_as=identity(old) if old else "",
                 format="csv" if old and old["format"] == "csv" else "",
+                opened=opened(old or {}),
             )
         )
     return found
+
+
+def opened(read: Mapping[str, Any]) -> tuple[bytes, bytes, int | None]:
+    """What a reading left open, as a record keeps it."""
+    kept = read.get("open") or {}
+    state, text = (base64.b64decode(kept.get(name, "")) for name in ("state", "text"))
+    return state, text, kept.get("last_ns")
 
 
 def identity(read: dict[str, Any]) -> str:

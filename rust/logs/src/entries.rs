@@ -13,7 +13,7 @@ use crate::detect::detect;
 use crate::entry::{Entry, Fault, Kind};
 use crate::format::{Format, Out, Seen, reader};
 use crate::queries::{Local, Shared};
-use crate::run::{Options, Read as Done, Source};
+use crate::run::{Open, Options, Read as Done, Source};
 use crate::source::{Cutter, Opened, open};
 use crate::tally::Tally;
 
@@ -119,6 +119,7 @@ pub fn read(
             refused: String::new(),
             bytes: 0,
             seen: Seen::default(),
+            open: Open::default(),
         };
         let (format, stream) = match opened(source) {
             Ok(found) => found,

@@ -1,5 +1,7 @@
 //! What one entry of a log says, whatever its format.
 
+use crate::saved::{Saved, Saving};
+
 /// A number that the log does not have.
 pub const UNKNOWN: u64 = u64::MAX;
 /// An instant that the log does not have.
@@ -132,6 +134,72 @@ impl Held {
             around: &self.bytes[e..f],
             ..self.plain
         }
+    }
+
+    pub fn save(&self, into: &mut Saving) {
+        let entry = self.entry();
+        for number in [
+            entry.at_ns as u64,
+            entry.ns,
+            u64::from(entry.resolution_ns),
+            entry.hits,
+            u64::from(entry.words),
+            match entry.kind {
+                Kind::Asked => 0,
+                Kind::Part => 1,
+                Kind::Other => 2,
+            },
+            match entry.fault {
+                Fault::None => 0,
+                Fault::Error => 1,
+                Fault::Partial => 2,
+            },
+            u64::from(entry.cached),
+            entry.cpu_us,
+            entry.ios,
+        ] {
+            into.number(number);
+        }
+        for text in [
+            entry.index,
+            entry.class,
+            entry.text,
+            entry.user,
+            entry.server,
+            entry.around,
+        ] {
+            into.text(text);
+        }
+    }
+
+    /// What was saved.
+    pub fn restored(from: &mut Saved<'_>) -> Option<Held> {
+        Some(Held::of(&Entry {
+            at_ns: from.number()? as i64,
+            ns: from.number()?,
+            resolution_ns: from.number()? as u32,
+            hits: from.number()?,
+            words: from.number()? as u32,
+            kind: match from.number()? {
+                0 => Kind::Asked,
+                1 => Kind::Part,
+                _ => Kind::Other,
+            },
+            fault: match from.number()? {
+                0 => Fault::None,
+                1 => Fault::Error,
+                _ => Fault::Partial,
+            },
+            cached: from.number()? > 0,
+            cpu_us: from.number()?,
+            ios: from.number()?,
+            index: from.text()?,
+            class: from.text()?,
+            text: from.text()?,
+            user: from.text()?,
+            server: from.text()?,
+            around: from.text()?,
+        }))
     }
 
     pub fn plain_mut(&mut self) -> &mut Entry<'static> {

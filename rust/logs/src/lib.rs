@@ -20,6 +20,7 @@ mod often;
 pub mod queries;
 mod queue;
 pub mod run;
+mod saved;
 mod scan;
 pub mod source;
 pub mod sql;
@@ -29,4 +30,4 @@ pub mod tally;
 pub mod words;
 
 pub use look::look;
-pub use run::{Log, Options, Part, Read, Source};
+pub use run::{Log, Open, Options, Part, Read, Source};

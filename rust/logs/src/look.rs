@@ -4,9 +4,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use crate::detect::detect;
-use crate::format::Format;
+use crate::format::{Format, hold};
 use crate::run::Source;
-use crate::source::{Opened, open};
+use crate::source::{LONGEST, Opened, open};
 
 /// What a source is, before it is read.
 pub struct Looked {
@@ -60,6 +60,26 @@ pub fn end_of(file: &File, now: u64, keep_tail: bool) -> u64 {
         whole_lines(file, now)
     } else {
         now
+    }
+}
+
+/// Where the next reading of a file begins, and what stands from there up to `len`, its last line
+/// break: an entry that may go on. Nothing before `skip` is looked at.
+pub fn open_from(file: &File, format: Format, skip: u64, len: u64) -> (u64, Vec<u8>) {
+    let mut wanted = 64 << 10;
+    loop {
+        let from = len.saturating_sub(wanted).max(skip);
+        let mut bytes = vec![0; len.saturating_sub(from) as usize];
+        if file.read_exact_at(&mut bytes, from).is_err() {
+            return (len, Vec::new());
+        }
+        if let Some(at) = hold(format, &bytes, from == skip) {
+            return (from + at as u64, bytes.split_off(at));
+        }
+        if wanted > LONGEST as u64 {
+            return (len, Vec::new());
+        }
+        wanted *= 8;
     }
 }
 

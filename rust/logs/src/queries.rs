@@ -183,16 +183,12 @@ impl Shard {
         let at = counts.len() - keep.min(counts.len()).max(1);
         let (_, &mut least, _) = counts.select_nth_unstable(at);
         let below = least.max(2); // at least those that were asked once
-        let new = Table::new(self.table.places());
-        let old = std::mem::replace(&mut self.table, new);
-        for entry in old.entries() {
-            let counts = entry.counts();
-            if counts.n >= below {
-                self.table.add(entry.hash, old.text(entry), &counts);
-            } else {
-                self.dropped += counts.n;
-            }
-        }
+        let dropped = &mut self.dropped;
+        self.table.retain(|entry| {
+            let n = entry.counts().n;
+            *dropped += if n < below { n } else { 0 };
+            n >= below
+        });
         self.dropped_below += below - 1;
     }
 }
@@ -238,6 +234,15 @@ pub struct Shared {
     limit: usize,
 }
 
+/// What was freed goes back to the system: glibc keeps it, and what is made of the queries comes on top.
+pub fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it touches nothing that is in use.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// One query, as it is given out.
 pub struct Query<'a> {
     pub hash: u64,
@@ -275,7 +280,10 @@ impl Shared {
     /// Every query that is kept, by hash. The memory of each shard is given back when it is through,
     /// so that they and what is made of them are not there at once.
     pub fn into_each(self, mut each: impl FnMut(Query<'_>)) {
-        for shard in self.shards {
+        for (number, shard) in self.shards.into_iter().enumerate() {
+            if number % 8 == 0 {
+                give_back();
+            }
             let shard = shard.into_inner().unwrap();
             shard.table.by_hash(|entry, text| {
                 each(Query {
@@ -285,11 +293,18 @@ impl Shared {
                 });
             });
         }
+        give_back();
     }
 
     pub fn kept(&self) -> usize {
         let filled = |s: &Mutex<Shard>| s.lock().unwrap().table.entries().len();
         self.shards.iter().map(filled).sum()
+    }
+
+    /// Bytes of the texts of all queries that are kept, and some more.
+    pub fn text_bytes(&self) -> usize {
+        let bytes = |s: &Mutex<Shard>| s.lock().unwrap().table.text_bytes();
+        self.shards.iter().map(bytes).sum()
     }
 
     /// By how much a count may be too low, how many requests were of queries that were dropped, and

@@ -6,11 +6,11 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use crate::format::Format;
-use crate::source::{Block, Opened};
+use crate::source::{Block, Opened, Span};
 
 pub enum Work {
     /// A block of a file, not read yet.
-    Far(Arc<File>, u64, u64, u64),
+    Far(Arc<File>, Span, u64),
     Near(Block),
     /// A whole source, whose lines must come in order.
     Whole(Opened, u64),

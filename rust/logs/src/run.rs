@@ -11,11 +11,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::format::{Format, Out, Reader, Seen, Settings, reader};
-use crate::look::{end_of, opened};
-use crate::queries::{Local, Shared};
+use crate::format::{Format, Out, Reader, Seen, Settings, hold, reader};
+use crate::look::{end_of, open_from, opened};
+use crate::queries::{Local, Shared, give_back};
 use crate::queue::{Job, Queue, Work};
-use crate::source::{BLOCK, Block, Cutter, Opened, block_of};
+use crate::saved::{Saved, Saving};
+use crate::source::{BLOCK, Block, Cutter, Opened, Span, block_of};
 use crate::tally::Tally;
 
 /// A file, or "-" for standard input.
@@ -30,6 +31,19 @@ pub struct Source {
     pub skip: u64,
     /// Which part of it is read here; None: all of it.
     pub part: Option<Part>,
+    /// What was open at the end of the last reading.
+    pub open: Open,
+}
+
+/// What a reading leaves to the next one of the same source.
+#[derive(Clone, Debug, Default)]
+pub struct Open {
+    /// What its reader holds (`Reader::save`).
+    pub state: Vec<u8>,
+    /// Lines that were not read, because their entry may go on; the next reading begins with them.
+    pub text: Vec<u8>,
+    /// The time of the last entry.
+    pub last_ns: Option<i64>,
 }
 
 /// Some blocks of a file: the very ones that a reading of the whole file has, so what is counted of
@@ -48,7 +62,8 @@ pub struct Options {
     pub settings: Settings,
     /// 0: as many as there are cores.
     pub threads: usize,
-    /// A line at the end that has no line break is left for the next time.
+    /// A line at the end that has no line break is left for the next time, and so is an entry that
+    /// may go on.
     pub keep_tail: bool,
 }
 
@@ -62,6 +77,8 @@ pub struct Read {
     /// Bytes, unpacked, that were read now; with `skip`, where the next reading begins.
     pub bytes: u64,
     pub seen: Seen,
+    /// What is left to the next reading, where `keep_tail` says so.
+    pub open: Open,
 }
 
 /// Everything that was counted.
@@ -89,7 +106,8 @@ struct Floor<'a> {
     shared: &'a Shared,
     /// Of each block of each source, what was seen in it.
     seen: Mutex<BTreeMap<(usize, u64), Seen>>,
-    streamed: Mutex<HashMap<usize, u64>>,
+    /// Of sources that a thread reads whole: bytes, and what is left open.
+    streamed: Mutex<HashMap<usize, (u64, Open)>>,
     /// Bytes of blocks of streams that were read, for the next ones.
     spare: Mutex<Vec<Vec<u8>>>,
     bytes: AtomicU64,
@@ -164,11 +182,27 @@ pub fn read(
         return Err(why);
     }
     let streamed = floor.streamed.into_inner().unwrap();
+    for read in reads
+        .iter_mut()
+        .filter(|r| r.source.part.is_none_or(|p| p.from == 0))
+    {
+        // The clock goes on where the last reading ended.
+        read.seen.first_ns = read.source.open.last_ns;
+        read.seen.last_ns = read.source.open.last_ns.unwrap_or_default();
+    }
     for ((source, _), seen) in floor.seen.into_inner().unwrap() {
         reads[source].seen.append(seen);
     }
-    for (source, bytes) in streamed {
-        reads[source].bytes = bytes;
+    for (source, (bytes, open)) in streamed {
+        // Of a file it is known before what is left of its end.
+        let text = std::mem::take(&mut reads[source].open.text);
+        (reads[source].bytes, reads[source].open) = (bytes, open);
+        if !text.is_empty() {
+            reads[source].open.text = text;
+        }
+    }
+    for read in &mut reads {
+        read.open.last_ns = read.seen.first_ns.map(|_| read.seen.last_ns);
     }
     if !reads.is_empty() && reads.iter().all(|r| r.format.is_none()) {
         let reasons: Vec<&str> = reads.iter().map(|r| r.refused.as_str()).collect();
@@ -177,6 +211,7 @@ pub fn read(
     for tally in tallies {
         log.tally.merge(tally);
     }
+    give_back();
     log.reads.extend(reads);
     Ok(())
 }
@@ -195,6 +230,7 @@ fn feed(
         refused: String::new(),
         bytes: 0,
         seen: Seen::default(),
+        open: Open::default(),
     };
     let (opened, format) = match opened(source) {
         Ok(found) => found,
@@ -220,14 +256,18 @@ fn feed(
                 floor.fail(format!("{path} was cut short while it was read"));
                 return read;
             }
-            read.bytes = len.saturating_sub(source.skip);
+            let mut end = len;
+            if floor.options.keep_tail {
+                (end, read.open.text) = open_from(&file, format, source.skip, len);
+            }
+            read.bytes = end.saturating_sub(source.skip);
             let all = read.bytes.div_ceil(BLOCK as u64);
             if format.joins() {
-                // The file as a stream, no further than its last whole line.
+                // The file as a stream, no further than where this reading ends.
                 let stream = At {
                     file,
                     at: source.skip,
-                    end: len,
+                    end,
                 };
                 let work = Work::Whole(Opened::Stream(Box::new(stream)), 0);
                 floor.queue.put(job(work), most, go_on);
@@ -236,10 +276,15 @@ fn feed(
             let (from, to) = source
                 .part
                 .map_or((0, all), |p| (p.from.min(all), p.to.min(all)));
-            let upto = |block: u64| (source.skip + block * BLOCK as u64).min(len);
+            let upto = |block: u64| (source.skip + block * BLOCK as u64).min(end);
             read.bytes = upto(to).saturating_sub(upto(from));
+            let span = Span {
+                skip: source.skip,
+                end,
+                len,
+            };
             for n in from..to {
-                let work = Work::Far(file.clone(), len, source.skip, n);
+                let work = Work::Far(file.clone(), span, n);
                 if !floor.queue.put(job(work), most, go_on) {
                     break;
                 }
@@ -252,7 +297,9 @@ fn feed(
         Opened::Stream(stream) => {
             let cut = Cutter::new(stream, source.skip).and_then(|mut cutter| {
                 while let Some(mut block) = cutter.cut()? {
-                    tail(&mut block, &mut cutter.bytes, floor.options.keep_tail);
+                    if floor.options.keep_tail {
+                        read.open.text = tail(&mut block, &mut cutter.bytes, format);
+                    }
                     if !floor.queue.put(job(Work::Near(block)), most, go_on) {
                         break;
                     }
@@ -269,14 +316,19 @@ fn feed(
     read
 }
 
-/// Leaves out what follows the last line break of the last block.
-fn tail(block: &mut Block, bytes: &mut u64, keep_tail: bool) {
-    if keep_tail && block.end == block.bytes.len() {
-        let end = memchr::memrchr(b'\n', &block.bytes).map_or(0, |at| at + 1);
-        *bytes -= (block.end - end) as u64;
-        block.bytes.truncate(end);
-        block.end = end;
+/// Leaves out what follows the last line break of the last block, and ends the block before an entry
+/// that may go on: the lines from there on.
+fn tail(block: &mut Block, bytes: &mut u64, format: Format) -> Vec<u8> {
+    if block.end < block.bytes.len() {
+        return Vec::new();
     }
+    let whole = memchr::memrchr(b'\n', &block.bytes).map_or(0, |at| at + 1);
+    block.bytes.truncate(whole);
+    // What stands before the block ended where it begins.
+    let end = hold(format, &block.bytes, true).unwrap_or(whole);
+    *bytes -= (block.end - end) as u64;
+    block.end = end;
+    block.bytes[end..].to_vec()
 }
 
 /// A part of a file as a stream.
@@ -319,8 +371,8 @@ fn work(floor: &Floor<'_>) -> Tally {
         };
         let path = &floor.sources[job.source].path;
         let number = match job.work {
-            Work::Far(file, len, skip, number) => {
-                match block_of(&file, len, skip, number, std::mem::take(&mut spare)) {
+            Work::Far(file, span, number) => {
+                match block_of(&file, span, number, std::mem::take(&mut spare)) {
                     Ok(block) => {
                         let mut reader = held(&mut readers);
                         reader.read(&block, &mut out);
@@ -376,9 +428,14 @@ fn whole(
     out: &mut Out<'_>,
 ) -> std::io::Result<()> {
     let mut reader = reader(format, &floor.options.settings);
+    take_up(reader.as_mut(), format, &floor.sources[source].open.state);
+    let keep_tail = floor.options.keep_tail;
+    let mut open = Open::default();
     let mut cutter = Cutter::new(stream.take(u64::MAX), skip)?;
     while let Some(mut block) = cutter.cut()? {
-        tail(&mut block, &mut cutter.bytes, floor.options.keep_tail);
+        if keep_tail {
+            open.text = tail(&mut block, &mut cutter.bytes, format);
+        }
         reader.read(&block, out);
         floor.bytes.fetch_add(block.end as u64, Ordering::Relaxed);
         cutter.spare = block.bytes;
@@ -386,7 +443,61 @@ fn whole(
             return Ok(());
         }
     }
-    reader.end(out);
-    floor.streamed.lock().unwrap().insert(source, cutter.bytes);
+    if keep_tail {
+        let mut saving = Saving::default();
+        saving.text(format.name().as_bytes());
+        reader.save(&mut saving);
+        open.state = saving.bytes();
+    } else {
+        reader.end(out);
+    }
+    let mut streamed = floor.streamed.lock().unwrap();
+    streamed.insert(source, (cutter.bytes, open));
     Ok(())
+}
+
+/// A reader goes on with what the last one of the same format held.
+fn take_up(reader: &mut dyn Reader, format: Format, state: &[u8]) {
+    let mut saved = Saved::new(state);
+    if saved.text() == Some(format.name().as_bytes()) {
+        reader.restore(&mut saved);
+    }
+}
+
+/// Counts what readings left open, as if nothing more came: for each source, what was seen in it.
+pub fn read_open(log: &mut Log, sources: &[(Source, Format)], settings: &Settings) -> Vec<Seen> {
+    let mut local = Local::default();
+    let found = sources
+        .iter()
+        .map(|(source, format)| {
+            let mut out = Out {
+                tally: &mut log.tally,
+                queries: &mut local,
+                shared: &log.queries,
+                source: source.server.as_bytes(),
+                seen: Seen {
+                    first_ns: source.open.last_ns,
+                    last_ns: source.open.last_ns.unwrap_or_default(),
+                    ..Seen::default()
+                },
+            };
+            let mut reader = reader(*format, settings);
+            take_up(reader.as_mut(), *format, &source.open.state);
+            let text = &source.open.text;
+            reader.read(
+                &Block {
+                    bytes: text.clone(),
+                    begin: 0,
+                    end: text.len(),
+                    number: 0,
+                },
+                &mut out,
+            );
+            reader.end(&mut out);
+            out.seen
+        })
+        .collect();
+    local.empty_into(&log.queries);
+    log.tally.settle();
+    found
 }

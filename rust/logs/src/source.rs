@@ -94,17 +94,20 @@ fn packed(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The `number`-th block of a file, whose first `skip` bytes are not to be read. It is read into
-/// `bytes`, those of an earlier block: new memory for each would be as much work as the reading.
-pub fn block_of(
-    file: &File,
-    len: u64,
-    skip: u64,
-    number: u64,
-    mut bytes: Vec<u8>,
-) -> io::Result<Block> {
+/// What of a file is to be read: its entries begin in `skip..end`, and may go on up to `len`.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    pub skip: u64,
+    pub end: u64,
+    pub len: u64,
+}
+
+/// The `number`-th block of a span of a file. It is read into `bytes`, those of an earlier block: new
+/// memory for each would be as much work as the reading.
+pub fn block_of(file: &File, span: Span, number: u64, mut bytes: Vec<u8>) -> io::Result<Block> {
+    let Span { skip, end, len } = span;
     let start = skip + number * BLOCK as u64;
-    let end = (start + BLOCK as u64).min(len);
+    let end = (start + BLOCK as u64).min(end);
     // The byte before says whether a line begins at the start.
     let from = start - u64::from(start > skip);
     bytes.resize(((end + AHEAD as u64).min(len) - from) as usize, 0);
@@ -313,8 +316,13 @@ mod tests {
             let file = File::open(&path).unwrap();
             std::fs::remove_file(&path).unwrap();
             let len = text.len() as u64;
+            let span = Span {
+                skip: 0,
+                end: len,
+                len,
+            };
             let in_file: Vec<usize> = (0..len.div_ceil(BLOCK as u64))
-                .flat_map(|n| owned(&block_of(&file, len, 0, n, Vec::new()).unwrap()))
+                .flat_map(|n| owned(&block_of(&file, span, n, Vec::new()).unwrap()))
                 .map(|line| line.len())
                 .collect();
             let mut cutter = Cutter::new(io::Cursor::new(&text), 0).unwrap();
@@ -338,8 +346,13 @@ mod tests {
         let len = text.len() as u64;
         let mut found = Vec::new();
         let mut bytes = Vec::new();
+        let span = Span {
+            skip: 0,
+            end: len,
+            len,
+        };
         for number in 0..len.div_ceil(BLOCK as u64) {
-            let block = block_of(&file, len, 0, number, bytes).unwrap();
+            let block = block_of(&file, span, number, bytes).unwrap();
             found.extend(owned(&block));
             bytes = block.bytes;
         }

@@ -67,8 +67,9 @@ impl Table {
         &self.entries
     }
 
-    pub fn places(&self) -> usize {
-        self.places.len()
+    /// Bytes of all texts, and one for each.
+    pub fn text_bytes(&self) -> usize {
+        self.arena.len()
     }
 
     pub fn text(&self, entry: &Entry) -> &[u8] {
@@ -184,6 +185,37 @@ impl Table {
         self.places = places;
     }
 
+    /// Drops the queries of which `keep` is false, in the memory that there is: new memory for the rest,
+    /// each time that some are dropped, would leave holes that add up.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Entry) -> bool) {
+        let mut end = 1;
+        let arena = &mut self.arena;
+        self.entries.retain_mut(|entry| {
+            if !keep(entry) {
+                return false;
+            }
+            // Texts stand in the order of their entries, so none is written over that is wanted yet.
+            let at = entry.text as usize;
+            if at > 0 {
+                let length = 1 + arena[at] as usize;
+                arena.copy_within(at..at + length, end);
+                entry.text = end as u32;
+                end += length;
+            }
+            true
+        });
+        arena.truncate(end);
+        self.places.fill(0);
+        let mask = self.places.len() - 1;
+        for (number, entry) in self.entries.iter().enumerate() {
+            let mut at = entry.hash as usize & mask;
+            while self.places[at] != 0 {
+                at = (at + 1) & mask;
+            }
+            self.places[at] = entry.hash << 32 | (number as u64 + 1);
+        }
+    }
+
     pub fn clear(&mut self) {
         self.places.fill(0);
         self.entries.clear();
@@ -252,6 +284,30 @@ mod tests {
             .map(|h| (h, 2, h.to_string().into_bytes()))
             .collect();
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn what_is_kept_keeps_its_text_and_is_found_and_takes_no_more_memory() {
+        let mut table = Table::new(1024);
+        for hash in 1..=600u64 {
+            let text = "x".repeat((hash % 90) as usize);
+            table.add((hash << 32) | (hash % 7), text.as_bytes(), &one());
+        }
+        let room = (table.entries.capacity(), table.arena.capacity());
+        table.retain(|entry| (entry.hash >> 32).is_multiple_of(3));
+        assert_eq!((table.entries.capacity(), table.arena.capacity()), room);
+        assert_eq!(table.entries().len(), 200);
+        for hash in 1..=600u64 {
+            let is_new = table.add((hash << 32) | (hash % 7), b"new", &one());
+            assert_eq!(is_new, hash % 3 > 0, "{hash}");
+        }
+        for entry in table.entries() {
+            let number = entry.hash >> 32;
+            let kept = number.is_multiple_of(3);
+            let length = if kept { (number % 90) as usize } else { 3 };
+            assert_eq!(table.text(entry).len(), length, "{number}");
+            assert_eq!(entry.counts().n, if kept { 2 } else { 1 });
+        }
     }
 
     #[test]

@@ -147,7 +147,13 @@ fn queries(shared: Shared) -> Table {
     let numbers = || Column::U64(Vec::with_capacity(kept));
     let mut table: Table = vec![
         ("hash", numbers()),
-        ("text", Column::Bytes(Vec::new(), Vec::with_capacity(kept))),
+        (
+            "text",
+            Column::Bytes(
+                Vec::with_capacity(shared.text_bytes()),
+                Vec::with_capacity(kept),
+            ),
+        ),
         ("n", numbers()),
         ("sum_ns", numbers()),
         ("max_ns", numbers()),

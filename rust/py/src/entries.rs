@@ -50,7 +50,7 @@ pub fn log_entries<'py>(
             server,
             format,
             skip,
-            part: None,
+            ..Source::default()
         })
         .collect();
     let mut raised = None;

@@ -6,13 +6,16 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use searchbench_logs::clock::Zone;
 use searchbench_logs::format::named::check_pattern;
 use searchbench_logs::format::roles::{ROLES, Role, unit};
-use searchbench_logs::format::{Format, Settings, class_of};
+use searchbench_logs::format::{Format, Seen, Settings, class_of};
 use searchbench_logs::generate::{Plan, index_bytes, index_name, plain};
-use searchbench_logs::queries::identity;
+use searchbench_logs::queries::{give_back, identity};
 use searchbench_logs::tables::{self, Column};
-use searchbench_logs::{Log as Counted, Options, Part, Source, look, run};
+use searchbench_logs::{Log as Counted, Open, Options, Part, Source, look, run};
 
 use crate::columns;
+
+/// What the last reading left: the state of its reader, lines, the time of its last entry.
+type Opened = (Vec<u8>, Vec<u8>, Option<i64>);
 
 /// A log that was read, or is put together from tables.
 #[pyclass(module = "searchbench._core")]
@@ -28,9 +31,10 @@ impl Log {
 
     #[pyo3(signature = (sources, *, zone = Vec::new(), unit_ns = 0, parameters = Vec::new(),
                         columns = Vec::new(), line = String::new(), threads = 0,
-                        keep_tail = false, parts = Vec::new(), on_tick = None),
+                        keep_tail = false, parts = Vec::new(), opens = Vec::new(),
+                        on_tick = None),
            text_signature = "($self, sources, *, zone=(), unit_ns=0, parameters=(), columns=(), \
-                             line='', threads=0, keep_tail=False, parts=(), on_tick=None)")]
+                             line='', threads=0, keep_tail=False, parts=(), opens=(), on_tick=None)")]
     #[allow(clippy::too_many_arguments)]
     fn read<'py>(
         &mut self,
@@ -44,6 +48,7 @@ impl Log {
         threads: usize,
         keep_tail: bool,
         parts: Vec<Option<(u64, u64, u64)>>,
+        opens: Vec<Opened>,
         on_tick: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let columns: PyResult<Vec<_>> = columns.into_iter().map(role).collect();
@@ -72,12 +77,18 @@ impl Log {
         let sources: Vec<Source> = sources
             .into_iter()
             .zip(parts.into_iter().chain(std::iter::repeat(None)))
-            .map(|((path, server, format, skip), part)| Source {
+            .zip(
+                opens
+                    .into_iter()
+                    .chain(std::iter::repeat(Opened::default())),
+            )
+            .map(|(((path, server, format, skip), part), open)| Source {
                 path,
                 server,
                 format,
                 skip,
                 part: part.map(|(len, from, to)| Part { len, from, to }),
+                open: opened(open),
             })
             .collect();
         let before = self.0.reads.len();
@@ -106,6 +117,15 @@ impl Log {
         let found = PyList::empty(py);
         for read in &self.0.reads[before..] {
             let one = of_read(py, read)?;
+            if keep_tail {
+                let Open {
+                    state,
+                    text,
+                    last_ns,
+                } = &read.open;
+                let (state, text) = (PyBytes::new(py, state), PyBytes::new(py, text));
+                one.set_item("open", (state, text, last_ns))?;
+            }
             if in_parts {
                 let seen = &read.seen;
                 one.set_item("span_ns", seen.first_ns.map(|first| (first, seen.last_ns)))?;
@@ -113,6 +133,52 @@ impl Log {
             found.append(one)?;
         }
         Ok(found)
+    }
+
+    #[pyo3(signature = (sources, opens, *, zone = Vec::new(), unit_ns = 0, parameters = Vec::new(),
+                        columns = Vec::new(), line = String::new()),
+           text_signature = "($self, sources, opens, *, zone=(), unit_ns=0, parameters=(), \
+                             columns=(), line='')")]
+    #[allow(clippy::too_many_arguments)]
+    fn read_open<'py>(
+        &mut self,
+        py: Python<'py>,
+        sources: Vec<(String, String)>,
+        opens: Vec<Opened>,
+        zone: Vec<(i64, i64)>,
+        unit_ns: u64,
+        parameters: Vec<String>,
+        columns: Vec<(String, String, String)>,
+        line: String,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let columns: PyResult<Vec<_>> = columns.into_iter().map(role).collect();
+        let settings = Settings {
+            zone: Zone(zone),
+            unit_ns,
+            parameters: parameters.into_iter().map(String::into_bytes).collect(),
+            columns: columns?,
+            pattern: line,
+        };
+        let mut given = Vec::new();
+        for ((server, name), open) in sources.into_iter().zip(opens) {
+            let format = Format::named(&name)
+                .ok_or_else(|| PyValueError::new_err(format!("{name:?} is no format")))?;
+            let source = Source {
+                server,
+                open: opened(open),
+                ..Source::default()
+            };
+            given.push((source, format));
+        }
+        let log = &mut self.0;
+        let found = py.detach(|| run::read_open(log, &given, &settings));
+        let all = PyList::empty(py);
+        for (seen, (_, format)) in found.iter().zip(&given) {
+            let one = PyDict::new(py);
+            put_seen(&one, seen, Some(*format))?;
+            all.append(one)?;
+        }
+        Ok(all)
     }
 
     fn tables<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -132,6 +198,7 @@ impl Log {
             }
             found.set_item(name, table)?;
         }
+        give_back();
         Ok(found)
     }
 
@@ -190,7 +257,20 @@ pub fn of_read<'py>(py: Python<'py>, read: &run::Read) -> PyResult<Bound<'py, Py
     one.set_item("refused", &read.refused)?;
     one.set_item("bytes", read.bytes)?;
     one.set_item("skipped_bytes", read.source.skip)?;
-    let seen = &read.seen;
+    put_seen(&one, &read.seen, read.format)?;
+    Ok(one)
+}
+
+fn opened((state, text, last_ns): Opened) -> Open {
+    Open {
+        state,
+        text,
+        last_ns,
+    }
+}
+
+/// What was met besides entries. `format`: what it was read as, which is none of the others.
+fn put_seen(one: &Bound<'_, PyDict>, seen: &Seen, format: Option<Format>) -> PyResult<()> {
     one.set_item("lines", seen.lines)?;
     one.set_item("entries", seen.entries)?;
     one.set_item("unread", seen.unread)?;
@@ -205,16 +285,15 @@ pub fn of_read<'py>(py: Python<'py>, read: &run::Read) -> PyResult<Bound<'py, Py
     let others: Vec<(&str, u64, u64)> = seen
         .others
         .iter()
-        .filter(|(format, ..)| Some(*format) != read.format)
+        .filter(|(other, ..)| Some(*other) != format)
         .map(|&(format, lines, first)| (format.name(), lines, first))
         .collect();
     one.set_item("other_formats", others)?;
-    let notes = PyDict::new(py);
+    let notes = PyDict::new(one.py());
     for (what, n) in &seen.notes {
         notes.set_item(what, n)?;
     }
-    one.set_item("notes", notes)?;
-    Ok(one)
+    one.set_item("notes", notes)
 }
 
 fn bytes_of<'py>(py: Python<'py>, values: &[u64]) -> Bound<'py, PyBytes> {

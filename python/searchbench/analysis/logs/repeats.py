@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+_AT_ONCE = 1 << 18  # queries
 SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -54,8 +55,7 @@ def repeats(
         return None
     distinct = estimate(registers) if dropped else float(len(n))
     # Queries alike in how often they were asked are alike in all that follows.
-    answered = n.astype(np.int64) - (0 if failed is None else failed.astype(np.int64))
-    times, queries = np.unique(answered[answered > 0], return_counts=True)
+    times, queries = _answered(n, failed)
     return Repeats(
         requests,
         distinct,
@@ -70,6 +70,26 @@ def repeats(
             if size < distinct
         ),
     )
+
+
+def _answered(
+    n: NDArray[np.uint64], failed: NDArray[np.uint64] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How often queries were answered, and how many queries that often. Some at a time: copies of
+    all would be as large as the record.
+    """
+    parts = []
+    for at in range(0, len(n), _AT_ONCE):
+        answered = n[at : at + _AT_ONCE].astype(np.int64)
+        if failed is not None:
+            answered -= failed[at : at + _AT_ONCE].astype(np.int64)
+        parts.append(np.unique(answered[answered > 0], return_counts=True))
+    if not parts:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    times, which = np.unique(np.concatenate([one for one, _ in parts]), return_inverse=True)
+    queries = np.zeros(len(times), np.int64)
+    np.add.at(queries, which, np.concatenate([many for _, many in parts]))
+    return times, queries
 
 
 def _best(times: NDArray[np.int64], queries: NDArray[np.int64], size: int) -> float:

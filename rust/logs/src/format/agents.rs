@@ -12,7 +12,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::entry::{Entry, Held, Kind};
 use crate::format::Out;
 
-const LINES: u64 = 200;
+/// How many entries an agent's may be before its search.
+pub const LINES: u64 = 200;
 const WAIT_NS: i64 = 5_000_000_000;
 
 struct Waiting {

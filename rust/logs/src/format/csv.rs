@@ -28,6 +28,31 @@ pub fn record<'a>(text: &'a [u8], mut at: usize, cells: &mut Vec<&'a [u8]>) -> O
     }
 }
 
+/// Whether the last cell of the record at `at` is quoted and goes on beyond the text.
+pub fn unclosed(text: &[u8], mut at: usize) -> bool {
+    loop {
+        if text.get(at) == Some(&b'"') {
+            at += 1;
+            loop {
+                match memchr::memchr(b'"', &text[at..]) {
+                    None => return true,
+                    Some(n) => at += n + 1,
+                }
+                if text.get(at) != Some(&b'"') {
+                    break;
+                }
+                at += 1;
+            }
+        } else {
+            at += memchr::memchr2(b',', b'\n', &text[at..]).unwrap_or(text.len() - at);
+        }
+        if text.get(at) != Some(&b',') {
+            return false;
+        }
+        at += 1;
+    }
+}
+
 /// A cell of CSV as written, and what follows its separator.
 pub fn cell(text: &[u8], separator: u8) -> (&[u8], Option<&[u8]>) {
     let mut end = 0;

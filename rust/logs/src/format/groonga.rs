@@ -15,6 +15,7 @@ use crate::clock::{Clock, duration, number};
 use crate::entry::{Entry, Fault, Held, Kind, UNKNOWN};
 use crate::format::access::target;
 use crate::format::{Out, Reader, Settings, TWICE};
+use crate::saved::{Saved, Saving};
 use crate::source::{Block, Lines};
 use crate::words;
 
@@ -187,5 +188,22 @@ impl Reader for Groonga {
             "requests whose end is not in the log",
             self.open.len() as u64,
         );
+    }
+
+    fn save(&self, into: &mut Saving) {
+        let mut all: Vec<_> = self.open.iter().collect();
+        all.sort_unstable_by_key(|(context, _)| *context);
+        for (context, held) in all {
+            into.text(context);
+            held.save(into);
+        }
+    }
+
+    fn restore(&mut self, from: &mut Saved<'_>) -> Option<()> {
+        while !from.is_empty() {
+            let context = from.text()?.to_vec();
+            self.open.insert(context, Held::restored(from)?);
+        }
+        Some(())
     }
 }

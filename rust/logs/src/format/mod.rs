@@ -7,6 +7,7 @@ mod access;
 mod agents;
 mod csv;
 mod groonga;
+mod hold;
 mod json;
 mod mysql;
 pub mod named;
@@ -19,9 +20,12 @@ mod solr;
 mod sphinx;
 mod syslog;
 
+pub use hold::hold;
+
 use crate::clock::Zone;
 use crate::entry::{Entry, NO_TIME};
 use crate::queries::{Local, Shared};
+use crate::saved::{Saved, Saving};
 use crate::source::{Block, LONGEST};
 use crate::sql::{Dialect, statement};
 use crate::tally::Tally;
@@ -293,6 +297,14 @@ pub trait Reader: Send {
 
     /// After the last block.
     fn end(&mut self, _out: &mut Out<'_>) {}
+
+    /// What is open after the last block, where more may follow: instead of `end`.
+    fn save(&self, _into: &mut Saving) {}
+
+    /// Goes on with what was open. None where it is not what this reader saved.
+    fn restore(&mut self, _from: &mut Saved<'_>) -> Option<()> {
+        Some(())
+    }
 }
 
 /// The format that a line has, where only one can be meant.

@@ -11,8 +11,9 @@
 //! time only where the second changes.
 
 use crate::clock::{Clock, clock, duration, number};
-use crate::entry::{Entry, Kind, UNKNOWN};
+use crate::entry::{Entry, Kind, NO_TIME, UNKNOWN};
 use crate::format::{Format, Out, Reader, Settings, TWICE, looks};
+use crate::saved::{Saved, Saving};
 use crate::scan;
 use crate::source::{Block, Lines};
 use crate::sql::{Dialect, statement};
@@ -68,6 +69,23 @@ fn next_head(bytes: &[u8], mut from: usize) -> Option<usize> {
         {
             return Some(at);
         }
+    }
+}
+
+/// Where the last entry begins, with the line of its time.
+pub fn last_head(bytes: &[u8]) -> Option<usize> {
+    const USER: &[u8] = b"# User@Host: ";
+    let mut end = bytes.len();
+    loop {
+        let at = scan::rfind(&bytes[..end], USER, 6)?;
+        end = at + USER.len() - 1;
+        if next_head(bytes, at) != Some(at) {
+            continue;
+        }
+        let before = bytes[..at].strip_suffix(b"\n").unwrap_or(b"");
+        let from = memchr::memrchr(b'\n', before).map_or(0, |n| n + 1);
+        let timed = before[from..].starts_with(b"# Time: ");
+        return Some(if timed { from } else { at });
     }
 }
 
@@ -287,7 +305,7 @@ impl General {
         let text = text.trim_ascii();
         let found = statement(text, Dialect::Mysql, &mut self.class);
         let entry = Entry {
-            at_ns: self.at_ns.unwrap_or(crate::entry::NO_TIME),
+            at_ns: self.at_ns.unwrap_or(NO_TIME),
             kind: if found.search {
                 Kind::Asked
             } else {
@@ -362,5 +380,18 @@ impl Reader for General {
 
     fn end(&mut self, out: &mut Out<'_>) {
         self.close(out);
+    }
+
+    fn save(&self, into: &mut Saving) {
+        into.number(self.at_ns.unwrap_or(NO_TIME) as u64);
+        if let Some(open) = &self.open {
+            into.text(open);
+        }
+    }
+
+    fn restore(&mut self, from: &mut Saved<'_>) -> Option<()> {
+        self.at_ns = Some(from.number()? as i64).filter(|&at| at != NO_TIME);
+        self.open = from.text().map(<[u8]>::to_vec);
+        Some(())
     }
 }

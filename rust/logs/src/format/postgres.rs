@@ -13,6 +13,7 @@ use crate::clock::{Clock, duration};
 use crate::entry::{Entry, Fault, Kind, NO_TIME, UNKNOWN};
 use crate::format::prefix::{cut, stamp_in};
 use crate::format::{Out, Reader, Settings, TWICE, csv, json};
+use crate::saved::{Saved, Saving};
 use crate::scan;
 use crate::source::{Block, Lines};
 use crate::sql::{Dialect, statement};
@@ -387,5 +388,32 @@ impl Reader for Postgres {
         let cut = self.processes.values().filter(|p| p.spent_ns > 0).count();
         out.seen
             .note("durations whose statement is not in the log", cut as u64);
+    }
+
+    fn save(&self, into: &mut Saving) {
+        into.text(&self.open);
+        let mut all: Vec<_> = self.processes.iter().collect();
+        all.sort_unstable_by_key(|(process, _)| *process);
+        for (process, pending) in all {
+            into.text(process);
+            into.number(pending.spent_ns);
+            into.number(u64::from(pending.error) | u64::from(pending.statement.is_some()) << 1);
+            into.text(pending.statement.as_deref().unwrap_or(b""));
+        }
+    }
+
+    fn restore(&mut self, from: &mut Saved<'_>) -> Option<()> {
+        self.open = from.text()?.to_vec();
+        while !from.is_empty() {
+            let process = from.text()?.to_vec();
+            let (spent_ns, flags, text) = (from.number()?, from.number()?, from.text()?);
+            let pending = Pending {
+                statement: (flags & 2 > 0).then(|| text.to_vec()),
+                spent_ns,
+                error: flags & 1 > 0,
+            };
+            self.processes.insert(process, pending);
+        }
+        Some(())
     }
 }

@@ -15,6 +15,7 @@ use crate::clock::{Clock, duration, number};
 use crate::entry::{Entry, Fault, Held, Kind, NO_TIME, NO_WORDS, UNKNOWN};
 use crate::format::shape::{balanced, shape};
 use crate::format::{Out, Reader, Settings, TWICE, json};
+use crate::saved::{Saved, Saving};
 use crate::scan;
 use crate::source::{Block, Lines};
 use crate::words;
@@ -381,5 +382,34 @@ impl Reader for SlowLog {
         while !self.groups.is_empty() {
             self.close_first(out);
         }
+    }
+
+    fn save(&self, into: &mut Saving) {
+        for group in &self.groups {
+            into.number(group.key);
+            into.number(group.wanted as u64);
+            into.number(u64::from(group.mixed));
+            into.number(group.seen.len() as u64);
+            group.seen.iter().for_each(|&shard| into.number(shard));
+            group.held.save(into);
+        }
+    }
+
+    fn restore(&mut self, from: &mut Saved<'_>) -> Option<()> {
+        while !from.is_empty() {
+            let (key, wanted) = (from.number()?, from.number()? as usize);
+            let (mixed, shards) = (from.number()? > 0, from.number()?);
+            let seen = (0..shards).map_while(|_| from.number()).collect();
+            let held = Held::restored(from)?;
+            *self.keys.entry(key).or_default() += 1;
+            self.groups.push_back(Group {
+                key,
+                held,
+                seen,
+                wanted,
+                mixed,
+            });
+        }
+        Some(())
     }
 }

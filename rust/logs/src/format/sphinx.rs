@@ -52,7 +52,7 @@ pub fn looks_plain(line: &[u8]) -> bool {
 
 /// Whether an entry begins here; cheap, for each line is asked.
 #[inline]
-fn begins_ql(line: &[u8]) -> bool {
+pub fn begins_ql(line: &[u8]) -> bool {
     line.len() > 30 && line.starts_with(b"/* ") && line[16] == b':' && line[19] == b':'
 }
 

@@ -1,0 +1,141 @@
+//! Where a reading ends, if more may follow: before the last entry that may not be whole yet.
+//!
+//! Readers that are given their blocks in order keep what is open (`Reader::save`). All others begin
+//! again where this says; what they need of the lines behind it, they see ahead.
+
+use crate::format::{Format, agents, csv, mysql, prefix, sphinx};
+
+/// The place in `bytes`, the last whole lines of a source, from which on the next reading begins.
+/// None where that cannot be said without what stands before them. `begins`: nothing does.
+pub fn hold(format: Format, bytes: &[u8], begins: bool) -> Option<usize> {
+    match format {
+        Format::MysqlSlow => match mysql::last_head(bytes) {
+            // The line before may be the time of the entry.
+            Some(0) if !begins => None,
+            Some(at) => Some(at),
+            None => begins.then_some(0),
+        },
+        Format::SphinxPlain => searches(bytes, begins, |line| line.starts_with(b"["), b"(0,1000"),
+        Format::SphinxQl => {
+            let waiting = searches(bytes, begins, sphinx::begins_ql, b" LIMIT 0,1000")?;
+            let last = rlines(bytes)
+                .find(|(_, line)| sphinx::begins_ql(line))
+                .map_or(bytes.len(), |(at, _)| at);
+            Some(waiting.min(last))
+        }
+        Format::PostgresCsv => {
+            let mut cells = Vec::new();
+            let mut at = 0;
+            while at < bytes.len() {
+                let line = &bytes[at..];
+                let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
+                let stamped = prefix::stamp_in(&line[..line.len().min(40)]);
+                at = if stamped.is_none_or(|stamp| stamp.0 > 0) {
+                    at + line.len() + 1
+                } else if let Some(next) = csv::record(bytes, at, &mut cells) {
+                    next
+                } else if csv::unclosed(bytes, at) {
+                    return Some(at);
+                } else {
+                    at + line.len() + 1
+                };
+            }
+            Some(bytes.len())
+        }
+        _ => Some(bytes.len()),
+    }
+}
+
+/// Lines from the last one on: where each begins, and what it is.
+fn rlines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let mut end = bytes.len();
+    std::iter::from_fn(move || {
+        if end == 0 {
+            return None;
+        }
+        let line = &bytes[..end];
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let at = memchr::memrchr(b'\n', line).map_or(0, |n| n + 1);
+        end = at;
+        Some((at, &line[at..]))
+    })
+}
+
+/// The first of the last entries that may have been asked by an agent, whose search follows.
+fn searches(
+    bytes: &[u8],
+    begins: bool,
+    is_one: impl Fn(&[u8]) -> bool,
+    page: &[u8],
+) -> Option<usize> {
+    let (mut found, mut entries, mut end) = (bytes.len(), 0, bytes.len());
+    for (at, line) in rlines(bytes) {
+        // The first line may be cut.
+        if !is_one(line) || (at == 0 && !begins) {
+            continue;
+        }
+        // Its lines up to the next entry.
+        if memchr::memmem::find(&bytes[at..end], page).is_some() {
+            found = at;
+        }
+        end = at;
+        entries += 1;
+        if entries > agents::LINES {
+            return Some(found);
+        }
+    }
+    begins.then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_entry_of_a_slow_log_is_held_with_its_time() {
+        let one =
+            "# Time: 1\n# User@Host: a[a] @ h []\n# Thread_id: 3\n# Query_time: 1\nSELECT 1;\n";
+        let two = format!("{one}{one}");
+        assert_eq!(
+            hold(Format::MysqlSlow, two.as_bytes(), true),
+            Some(one.len())
+        );
+        assert_eq!(hold(Format::MysqlSlow, one.as_bytes(), true), Some(0));
+        assert_eq!(hold(Format::MysqlSlow, &one.as_bytes()[10..], false), None);
+        assert_eq!(hold(Format::MysqlSlow, b"SELECT\n", false), None);
+    }
+
+    #[test]
+    fn the_line_of_an_agent_is_held_until_its_search_can_no_longer_follow() {
+        let line = |page: &str| {
+            format!(
+                "[Fri Nov 20 20:39:57.402 2026] 0.001 sec 0.001 sec [ext2/0/rel 9 {page}] [p] a\n"
+            )
+        };
+        let (user, agent) = (line("(0,20)"), line("(0,1000)"));
+        let at = user.len() * 3;
+        let text = user.repeat(3) + &agent + &user.repeat(7);
+        assert_eq!(hold(Format::SphinxPlain, text.as_bytes(), true), Some(at));
+        assert_eq!(hold(Format::SphinxPlain, text.as_bytes(), false), None);
+        let text = user.repeat(3) + &agent + &user.repeat(300);
+        assert_eq!(
+            hold(Format::SphinxPlain, text.as_bytes(), false),
+            Some(text.len())
+        );
+    }
+
+    #[test]
+    fn a_record_of_csv_is_held_while_its_quotes_are_open() {
+        let whole = "2026-11-22 11:03:30.970 CET,\"a\",1\n";
+        let open = format!("{whole}2026-11-22 11:03:30.970 CET,\"a\nb\n");
+        assert_eq!(
+            hold(Format::PostgresCsv, open.as_bytes(), true),
+            Some(whole.len())
+        );
+        let closed = format!("{open}c\"\n");
+        assert_eq!(
+            hold(Format::PostgresCsv, closed.as_bytes(), true),
+            Some(closed.len())
+        );
+    }
+}
