@@ -134,7 +134,7 @@ def logs(
     from searchbench.logs.counts import PARAMETERS, Counting, Options, count
     from searchbench.logs.pieces import in_any_order
     from searchbench.logs.sizes import sizes_of
-    from searchbench.logs.sources import find
+    from searchbench.logs.sources import Source, find
     from searchbench.study.published import read_published
     from searchbench.terminal import logs as shown
     from searchbench.terminal import out
@@ -198,7 +198,12 @@ def logs(
             raise SearchbenchError("--live follows files on this machine: leave out --spark")
         from searchbench.cli.logs_live import live as follow
 
-        return follow(find(files, server, *lines), options, page, known, as_json=as_json)
+        def now() -> list[Source]:
+            return find(files, server, *lines, growing=True)
+
+        # A file that is named is followed by its name; what comes into a folder is new.
+        more = now if any(file.is_dir() for file in files) else None
+        return follow(now(), options, page, known, as_json=as_json, again=more)
     began = time.monotonic()
     tick = None if as_json or not sys.stderr.isatty() else shown.Ticking()
     new: dict[str, list[str]] = {}

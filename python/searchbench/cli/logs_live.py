@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -26,8 +26,12 @@ def live(
     sizes: Mapping[str, int],
     *,
     as_json: bool,
+    again: Callable[[], Sequence[Source]] | None = None,
 ) -> int:
-    """Follow sources until Ctrl-C or their end; then say what was found. The exit code."""
+    """Follow sources until Ctrl-C or their end; then say what was found. The exit code.
+
+    ``again``: the sources that there are by now.
+    """
     from searchbench.analysis.logs.as_json import as_json as plain
     from searchbench.analysis.logs.judge import judge_log
     from searchbench.analysis.logs.live import Live
@@ -37,7 +41,7 @@ def live(
     from searchbench.terminal.logs_live import Screen
 
     began = time.monotonic()
-    with _until_told() as told, Watch(sources, options, began) as watch:
+    with _until_told() as told, Watch(sources, options, began, again) as watch:
         seen = Live(began)
         screen = Screen(sys.stderr, watch.names, live=sys.stderr.isatty())
         try:

@@ -67,13 +67,25 @@ class _Part:
 
 
 class GrowingFile:
-    """A file by its name, from its end on; it may not be there yet."""
+    """A file by its name, from its end on; it may not be there yet.
 
-    def __init__(self, path: str, at_s: float) -> None:
+    ``whole``: from its beginning on, because it is new. ``opened``: (device, inode) of every file
+    that was read under this name; shared by those who must not read a file twice.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        at_s: float,
+        *,
+        whole: bool = False,
+        opened: set[tuple[int, int]] | None = None,
+    ) -> None:
         self.path = path
         self.behind, self.ended, self.rotations = False, False, 0
+        self._opened = set() if opened is None else opened
         self._parts: list[_Part] = []
-        if (part := self._open(at_s)) is not None:
+        if not whole and (part := self._open(at_s)) is not None:
             part.at = os.fstat(part.fd).st_size
             # The line that is being written now belongs to what is followed.
             begin = max(0, part.at - HEAD_BYTES)
@@ -132,7 +144,9 @@ class GrowingFile:
         except OSError as error:
             raise QueryError(f"{self.path} cannot be read: {error.strerror or error}") from error
         found = os.fstat(fd)
-        return _Part(fd, (found.st_dev, found.st_ino), 0, at_s)
+        identity = (found.st_dev, found.st_ino)
+        self._opened.add(identity)
+        return _Part(fd, identity, 0, at_s)
 
 
 class GrowingPipe:

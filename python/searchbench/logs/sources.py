@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from searchbench.errors import QueryError
+from searchbench.logs.collected import below, category, names
 from searchbench.logs.parquet import Lines, column_of, is_parquet
 
 STANDARD_INPUT = "-"
@@ -52,42 +53,50 @@ class Source:
     said: bool = False
 
 
-def find(files: Iterable[Path | str], server: str = "", lines: str = "") -> list[Source]:
+def find(
+    files: Iterable[Path | str], server: str = "", lines: str = "", *, growing: bool = False
+) -> list[Source]:
     """The sources that files and folders mean, folders with all that is below them.
 
     A server is called what ``server`` says; else, where files of several folders are read, its
-    folder; else its file without what rotation adds to the name. ``lines``: the column of Parquet
-    files that has the lines of the log; "" is ``value``. Below a folder, Parquet files without it
+    folder; else its file without what rotation adds to the name. Those of the collector are called
+    by host and category (``collected``). ``lines``: the column of Parquet files that has the lines
+    of the log; "" is ``value``. ``growing``: of a file and links to it the link is taken, because
+    it goes on to the next file. Below a folder, Parquet files without a column of lines
     are left out. A file that several names lead to is read once. QueryError where there is no
     file, or one that is named is such a Parquet file.
     """
     paths: list[str] = []
     columns: dict[str, str] = {}
+    called: dict[str, str] = {}
     for given in files:
         path = Path(given)
         if str(given) == STANDARD_INPUT:
             paths.append(STANDARD_INPUT)
         elif path.is_dir():
-            below = sorted(p for p in path.rglob("*") if p.is_file() and _may_be_a_log(p, lines))
-            if not below:
+            found = sorted(p for p in path.rglob("*") if p.is_file() and _may_be_a_log(p, lines))
+            if not found:
                 raise QueryError(f"{path} has no files; name the log or its folder")
-            paths += [str(p) for p in below]
+            paths += [str(p) for p in found]
+            called |= {str(p): name for p in found if (name := below(path, str(p)))}
         elif not path.exists():
             raise QueryError(f"{path} is not there; name a log, a folder of logs, or - for "
                              "standard input")  # fmt: skip
         else:
             paths.append(str(path))
-    paths = _once(paths)
+    paths = _once(paths, links=growing)
     if not paths:
         raise QueryError("which log? name a file, a folder, or - for standard input")
-    for found in paths:
-        if found != STANDARD_INPUT and is_parquet(found):
-            columns[found] = column_of(found, lines)
+    for each in paths:
+        if each != STANDARD_INPUT and is_parquet(each):
+            columns[each] = column_of(each, lines)
     folders = {str(Path(p).parent) for p in paths if p != STANDARD_INPUT}
+    if len(folders) > 1:
+        called = names([p for p in paths if p != STANDARD_INPUT]) | called
     return [
         Source(
             p,
-            server or _server(p, len(folders) > 1),
+            server or called.get(p) or _server(p),
             lines=columns.get(p, ""),
             said=bool(server),
         )
@@ -95,9 +104,10 @@ def find(files: Iterable[Path | str], server: str = "", lines: str = "") -> list
     ]
 
 
-def _once(paths: Iterable[str]) -> list[str]:
+def _once(paths: Iterable[str], *, links: bool) -> list[str]:
     """Each file under one of its names: the collector's ``BASE_current`` leads to one of its files,
-    and what is in it would be counted twice. Of a file and links to it the file is taken.
+    and what is in it would be counted twice. Of a file and links to it the file is taken, or else
+    the link.
     """
     kept: dict[object, str] = {}
     for path in dict.fromkeys(paths):
@@ -107,7 +117,9 @@ def _once(paths: Iterable[str]) -> list[str]:
                 about = Path(path).stat()
                 which = (about.st_dev, about.st_ino) if about.st_ino else path
         other = kept.get(which)
-        if other is None or (Path(other).is_symlink() and not Path(path).is_symlink()):
+        if other is None or (
+            Path(other).is_symlink() is not links and Path(path).is_symlink() is links
+        ):
             kept[which] = path
     return list(kept.values())
 
@@ -123,11 +135,9 @@ def _may_be_a_log(path: Path, lines: str) -> bool:
     return False
 
 
-def _server(path: str, by_folder: bool) -> str:
+def _server(path: str) -> str:
     if path == STANDARD_INPUT:
         return "standard input"
-    if by_folder:
-        return Path(path).resolve().parent.name
     return _log(path)
 
 
@@ -139,7 +149,7 @@ def _log(path: str) -> str:
     stem, _, last = name.rpartition(".")
     if stem and last.isdigit():
         name = stem
-    return name.removesuffix(".log") or name
+    return category(name) or name.removesuffix(".log") or name
 
 
 def folder_of(path: str) -> str:

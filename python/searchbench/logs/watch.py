@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -45,11 +45,22 @@ class _Watched:
 class Watch:
     """Sources that are followed from now on. To be used as a context, and ended by ``end``.
 
-    QueryError where a source is packed, is no log, or is of a format that cannot be followed.
+    ``again``: the sources that there are by now; those that were not there before are read from
+    their beginning. QueryError where a source is packed, is no log, or is of a format that cannot
+    be followed.
     """
 
-    def __init__(self, sources: Sequence[Source], options: Options, at_s: float) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        options: Options,
+        at_s: float,
+        again: Callable[[], Sequence[Source]] | None = None,
+    ) -> None:
         insist_known(options)
+        self._again = again
+        self._opened: set[tuple[int, int]] = set()
+        self._came: set[str] = set()
         self._options = options
         self._all = _core.Log(options.distinct)
         self._folder = TemporaryDirectory(prefix="searchbench-logs-")
@@ -63,7 +74,7 @@ class Watch:
 
     def _open(self, sources: Sequence[Source], at_s: float) -> None:
         for source in sources:
-            if (grows := _grows(source.path, at_s)) is not None:
+            if (grows := _grows(source.path, at_s, self._opened)) is not None:
                 self._watched.append(_Watched(source, grows, _nothing(source)))
         if not self._watched:
             raise QueryError(
@@ -118,13 +129,48 @@ class Watch:
 
     def poll(self, at_s: float) -> Counts:
         """Count what is new. ``at_s``: now, of the clock of all calls."""
-        return self._count([(each, self._new(each, at_s)) for each in self._watched])
+        given = [(each, self._new(each, at_s)) for each in self._watched]
+        self._look(at_s)
+        return self._count(given)
+
+    def _look(self, at_s: float) -> None:
+        """Follow what has come into the folders.
+
+        A new file is followed when it was there the time before too, and nobody has read it since:
+        what a link leads to is read under the name of the link. If the link went on too fast, the
+        file is read under its own.
+        """
+        if self._again is None:
+            return
+        paths, came = {each.source.path for each in self._watched}, set()
+        try:
+            now = self._again()
+        except QueryError:  # all files of a folder are gone, for now
+            return
+        there = {source.path: (source, _identity(source.path)) for source in now}
+        # The number of a file that is gone may be that of a new one.
+        self._opened.intersection_update(identity for _, identity in there.values() if identity)
+        for source, identity in there.values():
+            if source.path in paths or identity in self._opened:
+                continue
+            if source.path not in self._came:
+                came.add(source.path)
+            elif not _is_packed(source.path):
+                grows = GrowingFile(source.path, at_s, whole=True, opened=self._opened)
+                self._watched.append(_Watched(source, grows, _nothing(source)))
+        self._came = came
 
     def end(self, at_s: float) -> tuple[Counts, Counts]:
         """The last increment, with unfinished lines, and all increments together."""
         given = []
+        new: dict[str, bytes] = {}
+        for _ in range(3 if self._again else 1):  # what has come is followed at the second look
+            for each in self._watched:
+                path = each.source.path
+                new[path] = new.get(path, b"") + self._new(each, at_s)
+            self._look(at_s)
         for each in self._watched:
-            text = self._new(each, at_s)
+            text = new[each.source.path]
             rest = each.grows.rest()
             # A line that was being written when a file was left is no entry yet.
             if rest and each.grows.ended:
@@ -231,13 +277,21 @@ def _nothing(source: Source) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _grows(path: str, at_s: float) -> Grows | None:
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _grows(path: str, at_s: float, opened: set[tuple[int, int]]) -> Grows | None:
     """What follows a path; None of a packed file, which will not grow."""
     if path == STANDARD_INPUT:
         return GrowingPipe()
     if Path(path).is_fifo():
         return GrowingPipe(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-    return None if _is_packed(path) else GrowingFile(path, at_s)
+    return None if _is_packed(path) else GrowingFile(path, at_s, opened=opened)
 
 
 def _is_packed(path: str) -> bool:

@@ -103,15 +103,32 @@ pub fn count(text: &[u8]) -> u32 {
     look(text).words
 }
 
-/// What looks like a word and is part of an operator: `@field`, `"a b"/2`, `"a b"~10`.
+/// What looks like a word and is part of an operator: `@field`, `@!field`, `@(field,field)`,
+/// `"a b"/2`, `"a b"~10`.
 fn words_of_operators(text: &[u8]) -> u32 {
     let mut found = 0;
     for (i, pair) in text.windows(2).enumerate() {
-        let field = pair[0] == b'@' && KINDS[pair[1] as usize] == WORD;
+        if pair[0] == b'@' {
+            found += words_of_fields(&text[i + 1..]);
+        }
         let quorum = pair[0] == b'/' && pair[1].is_ascii_digit() && i > 0 && text[i - 1] == b'"';
-        found += u32::from(field || quorum);
+        found += u32::from(quorum);
     }
     found
+}
+
+/// How many words the name of a field has, or a list of them in parentheses.
+fn words_of_fields(text: &[u8]) -> u32 {
+    let text = text.strip_prefix(b"!").unwrap_or(text);
+    let is_word = |&byte: &u8| KINDS[byte as usize] == WORD;
+    let Some(list) = text.strip_prefix(b"(") else {
+        return u32::from(text.first().is_some_and(is_word));
+    };
+    let end = memchr::memchr(b')', list).unwrap_or(0);
+    list[..end]
+        .split(|byte| !is_word(byte))
+        .filter(|word| !word.is_empty())
+        .count() as u32
 }
 
 /// The operators that a text has (`Look::operators`) at the end of the name of its class.
@@ -168,6 +185,9 @@ mod tests {
             ("two words", 2),
             ("o'neil", 1),
             ("@title renkanipa | @body turen", 2),
+            ("(@(f_text) renkanipa turen)", 2),
+            ("@(title, body) a @!note b @!(note,f_x) c @* d", 4),
+            ("a@(b c", 3),
             ("\"a b c\"/1", 3),
             ("東京 café", 2),
             ("  -not (this|that)*  ", 3),
