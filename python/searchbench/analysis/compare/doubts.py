@@ -1,5 +1,5 @@
-"""What else could make the ratio of two records: states, failed requests, builds, starts, few
-queries.
+"""What else could make the ratio of two records: states, failed requests, the load generator,
+builds, starts, few queries.
 """
 
 from __future__ import annotations
@@ -9,7 +9,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product, starmap
 
-from searchbench.analysis.compare import builds, failed, kept, otherwise, standing, state, whole
+from searchbench.analysis.compare import (
+    builds,
+    failed,
+    kept,
+    late,
+    otherwise,
+    standing,
+    state,
+    whole,
+)
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine
 from searchbench.analysis.trial import driven
@@ -122,11 +131,27 @@ def of(
     ]
     if gain:
         limits.append((math.inf, line.answers_doubt))
+    if of_lag := _of_lag(line, sides):
+        limits.append((math.inf, of_lag))
     if log > 0 and line.over == "counted":
         limits.append((math.inf, "a gain is not resolved without one mix of queries"))
     elif line.over == "counted" and not all(starmap(_clients_known, chain(*sides))):
         limits.append((math.inf, whole.NO_CLIENTS))
     return line, [why for most, why in limits if most > 1 and abs(log) <= math.log(most)]
+
+
+def _of_lag(line: RecordLine, sides: Sequence[Sequence[tuple[str, Run, Key]]]) -> str:
+    """Why the load generator could have made the ratio, over all runs; empty: it could not."""
+    assert line.ratio is not None
+    if not late.touched(line.metric) or otherwise.least(line.ratio) <= 1:
+        return ""
+    winners, rivals = sides if line.ratio.value < 1 else sides[::-1]
+    of = [[run.samples.measured(t.trial) for _, run, key in side for t in run.valid(key).values()]
+          for side in (winners, rivals)]  # fmt: skip
+    loads = winners[0][1].load(winners[0][2]), rivals[0][1].load(rivals[0][2])
+    which = "the second" if line.ratio.value < 1 else "the first"
+    made, noise = late.floor(of[0], of[1], loads, line.metric), line.floor
+    return late.why(which, made, line.ratio, 1.0 if line.run_sd is not None else noise)
 
 
 def _once(line: RecordLine) -> list[str]:
