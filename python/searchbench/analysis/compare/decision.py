@@ -48,7 +48,10 @@ RUNS_UNKNOWN = (
 
 MEND = "Find out why these requests fail, fix that, and run it again."
 BUILD = 'Build the index in each block ([ingest] index = "per-block"), or for each of several runs.'
-AGAIN = "give further runs of both, each on a start of its own (--same and --same-b)"
+AGAIN = (
+    "give further runs of both, each on a start of its own that searchbench makes (--same and "
+    "--same-b), as no record says when a system that ran already was started"
+)
 START = f"To know how much starts differ, {AGAIN}."
 
 

@@ -42,23 +42,29 @@ def built_once(
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Loads of sweeps whose difference may be that of two starts, and of how many ``subjects``."""
+    """Lines whose difference may be that of two starts, and of how many ``subjects``."""
 
     keys: Collection[Key] = ()
     subjects: int = 0
 
 
 def started_once(
-    lines: Iterable[RecordLine], before: Sequence[Run], after: Sequence[Run]
+    lines: Iterable[RecordLine],
+    before: Sequence[Run],
+    after: Sequence[Run],
+    *,
+    attached: bool,
 ) -> Started:
-    """The loads of sweeps of which nothing shows how much starts differ: neither several runs, each
-    with starts of its own, nor two blocks of both, each of which started the system anew. (A system
-    that ran already may be another start of it in each record, however often it was driven.)
+    """The lines of which nothing shows how much starts differ: neither several runs, each with
+    starts of its own, nor two blocks of both, each of which started the system anew. (A system that
+    ran already may be one start of it in all runs of a side, and another in those of the other,
+    however often it was driven.) ``attached``: only those of systems that ran already, as each
+    trial of a study starts its own.
     """
     found: set[Key] = set()
     subjects: set[str] = set()
     for line in lines:
-        key = before[0].key_of(line) if line.ratio and line.run_sd is None else None
+        key = before[0].key_of(line) if line.ratio else None
         if key is None or key in found or line.metric.startswith("capacity"):
             continue
         sides = [
@@ -66,6 +72,9 @@ def started_once(
             for runs in (before, after)
         ]
         starts = [[_starts(run, name) for run, name in side] for side in sides]
+        anew = all(map(all, starts))  # every run has a start of its own
+        if anew and (attached or line.run_sd is not None):
+            continue
         if all(len(x & y) > 1 for x, y in product(*starts)):
             continue
         found |= {name for _, name in sides[0]}
