@@ -25,6 +25,7 @@ from searchbench.analysis.compare import (
     builds,
     failed,
     jobs,
+    kept,
     late,
     otherwise,
     standing,
@@ -282,6 +283,7 @@ def _draft(
     logs: list[float] = []
     lacking: dict[str, None] = {}
     mingled = False
+    shares: list[tuple[kept.Kept | None, kept.Kept | None]] = []
     for block in sorted(mine.keys() & other.keys()):
         trials = mine[block], other[block]
         if timed(metric) and alike is not None:
@@ -296,6 +298,14 @@ def _draft(
             mingled |= not lacking and not all(mix.follows(m, load) for _, m, load in sides)
         if x and y:
             logs.append(math.log(y / x) if metric == "throughput" else math.log(x / y))
+            if metric == "throughput" and alike is not None and members is None:
+                first, second = (
+                    kept.in_trial(m, load) for m, load in zip(both, own_loads, strict=True)
+                )
+                shares.append((first, second))
+    logs, counted = kept.as_counted(logs, shares)
+    if counted:
+        blank = replace(blank, reason=_join(blank.reason, counted))
     if lacking:
         why = (
             f"the latencies of {' and of '.join(lacking)} would give more throughput than was "
