@@ -13,7 +13,8 @@ class Point:
     """One method at one number of rows.
 
     ``seconds``: of one operation, the median where there are samples enough for it, else the mean;
-    None where it failed. ``by_block``: the same of each valid trial that is no control.
+    None where it failed. ``by_block``: the same of each valid trial that is no control. ``median``:
+    whether it is one.
     ``cpu_s``: of the server, for one operation. ``received_bytes``, ``sent_bytes``, ``statements``,
     ``exchanges``: within what is timed, of one. ``failed``: why it did, in the server's words.
     """
@@ -28,6 +29,7 @@ class Point:
     statements: int = 0
     exchanges: int = 0
     failed: str = ""
+    median: bool = True
 
 
 @dataclass(frozen=True, slots=True)
