@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from records import OUTCOMES, Answer, Study, good_answer, lognormal
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judgement import RecordComparison
+from searchbench.analysis.roles import faults
 from searchbench.record import open_record
 
 ERROR = {"error": "boom", "outcome": OUTCOMES.index("engine_error")}
@@ -60,3 +64,34 @@ def test_what_failed_on_both_sides_differs_in_nothing_and_what_was_mended_does(
     assert [*(mended.answers_changed or {}).values()] == [(15, 35)]
     assert "Of 35 queries that either answered, totals differ on 15; " in mended.decision
     assert "Of these, answered well when asked alone: 15 by the second only." in mended.decision
+
+
+def test_no_more_first_hits_are_said_to_be_the_same_than_were_listed(tmp_path: Path) -> None:
+    def three(query: int) -> dict[str, Any]:
+        full = good_answer(query)
+        return {**full, "ids": full["ids"][:3], "scores": full["scores"][:3]}
+
+    cut = compared(tmp_path / "cut", three, three, "trials")
+    assert "totals, first 3 hits and their order" in cut.decision
+    whole = compared(tmp_path / "whole", good_answer, good_answer, "trials")
+    assert "totals, first 10 hits and their order" in whole.decision
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_hits_of_equal_score_may_swap_after_a_fault(tmp_path: Path, tied: bool) -> None:
+    def answer(query: int) -> dict[str, Any]:
+        full = good_answer(query)
+        scores = [5.0, 5.0, *full["scores"][2:]] if tied else full["scores"]
+        return {**full, "scores": scores}
+
+    study = Study(blocks=1, control=None, queries=40)
+    study.add("x", system="x", server=lognormal(0.004, 0.1), answer=answer)
+    record = open_record(study.write(tmp_path / "r"))
+    (trial,) = record.trials
+    replies = record.replies(trial.trial)
+    alone = replies.filter(pc.equal(replies["phase"], "captured")).to_pylist()
+    swapped = [{**row, "phase": "after", "ids": [row["ids"][1], row["ids"][0], *row["ids"][2:]]}
+               for row in alone]  # fmt: skip
+    rows = pa.Table.from_pylist([*alone, *swapped], schema=replies.schema)
+    after = cast("Any", SimpleNamespace(replies=lambda name: rows))
+    assert faults._answers(after, trial) == ((40, 40) if tied else (0, 40))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import NormalDist
 
@@ -103,3 +103,41 @@ def test_a_system_that_ran_already_may_be_another_start_in_each_record(tmp_path:
     found = judged(a, b)
     assert all(c.start_floor >= ONE for c in found.comparisons)
     assert (found.beyond_threshold, compare(a, b, as_json=True)) == (False, 3)
+
+
+def runs(folder: Path, slower: float, seed: int) -> list[Path]:
+    """Three sweeps of one start."""
+    return [sweep(folder / str(seed + i), slower + 0.002 * i, seed + i) for i in range(3)]
+
+
+def studies(folder: Path, slower: float, seed: int) -> list[Path]:
+    """Three studies of one start, over an index as it was found."""
+    found = []
+    for i in range(3):
+        run = Study(blocks=3, seed=seed + i, control=None, trial_noise=0.003, block_noise=0.003,
+                    judging={"ingest": "as-found"})  # fmt: skip
+        run.add("x", system="x", server=lognormal(0.004 * (1 + slower + 0.002 * i), 0.1),
+                seconds=9.0)  # fmt: skip
+        found.append(run.write(folder / str(seed + i)))
+    return found
+
+
+@pytest.mark.parametrize("made", [runs, studies])
+def test_further_runs_of_one_start_do_not_show_how_much_starts_differ(
+    tmp_path: Path, made: Callable[[Path, float, int], list[Path]]
+) -> None:
+    """Of equal systems that ran already, whose starts scatter by 5 %, a quarter of such pairs of
+    three runs each was a regression.
+    """
+
+    def over_all(slower: float, seed: int) -> RecordComparison:
+        a, b = ([open_record(attached(path)) for path in made(tmp_path, by, at)]
+                for by, at in ((0.0, seed), (slower, seed + 10)))  # fmt: skip
+        return compare_records(a[0], b[0], 0.05, a[1:], b[1:])
+
+    found = over_all(0.08, 100)
+    assert all(c.start_floor >= ONE for c in found.comparisons if c.ratio)
+    assert (found.regressed, found.beyond_threshold) == (None, False)
+    assert found.not_known
+    assert "of its own that searchbench makes" in found.decision
+    assert over_all(0.3, 200).regressed

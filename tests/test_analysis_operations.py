@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import Literal
+from types import SimpleNamespace
+from typing import Any, Literal, cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from searchbench.analysis.judgement import Comparison, Estimate
+from searchbench.analysis.judgement import (
+    Comparison,
+    Curve,
+    Estimate,
+    TreatmentResult,
+    TrialResult,
+)
 from searchbench.analysis.operations.crossing import crossovers, judged
 from searchbench.analysis.operations.model import Crossover, MethodCurve, OperationResult, Point
-from searchbench.analysis.operations.results import _slope
-from searchbench.analysis.operations.rows import Returned, differing
+from searchbench.analysis.operations.results import _point, _slope
+from searchbench.analysis.operations.rows import Returned, differing, every_way
 from searchbench.analysis.trial.operations import failed, failure
 from searchbench.record import Trial
 from searchbench.record.trial import Load, Note, OperationAbout
@@ -277,3 +286,52 @@ def test_a_method_that_has_no_valid_trial_is_not_said_to_fail() -> None:
     asked = OperationResult("colors", "set", (known, invalid, failed), by_rows=False)
     (row,) = side_by_side([asked], {}).rows
     assert [cell.text for cell in row[:4]] == ["colors", "100 ms", "no valid trial", "fails"]
+
+
+def test_a_slope_is_not_told_from_medians_and_means_together() -> None:
+    """The mean of times that scatter is greater, as if a row cost more where there are many."""
+    points = curve("m", 0.0, 1e-6).points
+    assert _slope(points) is not None
+    assert _slope([*points[:-1], replace(points[-1], median=False)]) is None
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_trial_that_failed_does_not_turn_a_median_into_a_mean(fails: bool) -> None:
+    blank = Curve("", (), ())
+    figures = {"service_p50": Estimate(1.0, "s", 400), "service_mean": Estimate(1.5, "s", 400)}
+    judged_ = [
+        TrialResult(f"t{b}", "t", b, False, "failed" if fails and b == 5 else "valid", "",
+                    {} if fails and b == 5 else figures, {"ok": 400}, ())
+        for b in range(1, 6)
+    ]  # fmt: skip
+    trials = [
+        SimpleNamespace(trial=f"t{b}", block=b, control=False, operation=None, status="ok",
+                        outcomes=["ok"], stage="", reason="", said={})
+        for b in range(1, 6)
+    ]  # fmt: skip
+    record: Any = SimpleNamespace(
+        samples=lambda trial, columns: pa.table({"bytes": [1], "outcome": [0]})
+    )
+    of = TreatmentResult("t", "t", "s", {}, {}, blank, blank, tuple(judged_))
+    found = _point(record, of, 10, cast("Any", trials))
+    assert found is not None
+    assert found.seconds is not None
+    assert (found.median, found.seconds.value) == (True, pytest.approx(1.0))
+
+
+def test_other_rows_in_a_later_trial_are_seen() -> None:
+    def replies(trial: str) -> pa.Table:
+        other = trial == "b2"
+        facets = json.dumps({"rows": [["other" if other else "same", 2]]})
+        row = {"query": 0, "phase": "captured", "ids": ["1", "9" if other else "2"],
+               "facets": facets, "error": None}  # fmt: skip
+        return pa.Table.from_pylist([row])
+
+    def ways(method: str) -> list[Returned]:
+        record: Any = SimpleNamespace(replies=replies)
+        trials = [SimpleNamespace(trial=f"{method}{b}", block=b, operation=None) for b in (1, 2, 3)]
+        return every_way(record, cast("Any", trials), method, "")
+
+    assert [one.label for one in ways("a")] == ["a"], "all of its trials returned the same"
+    (found,) = differing([*ways("a"), *ways("b")])
+    assert (found.a, found.b, found.row_b) == ("a", "b, in block 2", "9")

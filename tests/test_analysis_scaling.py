@@ -182,3 +182,26 @@ def test_a_level_within_the_noise_floor_is_not_called_the_best(tmp_path: Path) -
     assert c.verdict == "not resolved"
     assert "Of the levels of clients, 2 leads" in found.verdict.decision
     assert "best level" not in found.verdict.decision
+
+
+@pytest.mark.parametrize("spoilt", [{"lag_ns": 500_000}, {"dies_at_s": 3.0}])
+def test_a_level_that_was_never_validly_measured_may_be_the_best(
+    tmp_path: Path, spoilt: dict[str, float]
+) -> None:
+    study = Study(blocks=4, seed=1, trial_noise=0.003, block_noise=0.003)
+    for n in (1, 2, 4, 8):
+        study.add(f"c{n}", server=lognormal(0.004, 0.1), clients=n, seconds=9.0,
+                  levels={"system": "x", "load.clients": n},
+                  **(spoilt if n == 8 else {}))  # fmt: skip
+    found = judge(study.write(tmp_path / "r"))
+    (scale,) = [one for one in found.scales if one.metric == "throughput"]
+    assert (scale.best, scale.best_not_resolved_from) == (4.0, (8.0,))
+    assert "4 leads (x), not shown to be better than 8" in found.verdict.decision
+
+
+def test_the_best_of_levels_that_all_were_measured_is_said(tmp_path: Path) -> None:
+    study = Study(blocks=4, seed=1, trial_noise=0.003, block_noise=0.003)
+    for n in (1, 2, 4):
+        study.add(f"c{n}", server=lognormal(0.004, 0.1), clients=n, seconds=9.0,
+                  levels={"system": "x", "load.clients": n})  # fmt: skip
+    assert "The best level of clients is 4" in judge(study.write(tmp_path / "r")).verdict.decision

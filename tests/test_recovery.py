@@ -75,6 +75,35 @@ def test_answers_are_normal_once_the_backlog_is_gone(drained: float) -> None:
     assert found.looked_s == 18
 
 
+@pytest.mark.parametrize(("took_s", "again_s"), [(0.06, math.inf), (0.004, 0.0)])
+def test_where_all_requests_take_longer_answers_are_not_normal(
+    took_s: float, again_s: float
+) -> None:
+    """Before, the median is 4 ms and the p99 40 ms; all requests after the restart take 60 ms."""
+    due = np.arange(0, 30, 1 / 300)
+    took = 0.004 * np.exp(0.99 * np.random.default_rng(1).standard_normal(due.size))
+    took = np.where(due >= 12, took_s, took)
+    lost = (due >= 10) & (due < 12)
+    at = np.round(due * S).astype(np.int64)
+    done = np.where(lost, NEVER, at + np.round(took * S).astype(np.int64))
+    outcome = np.where(lost, LOST, 0).astype(np.uint8)
+    trace = Trace(np.zeros(due.size, np.uint32), outcome, at, at, at, done, (S, 30 * S))
+    normal = known(trace, 10)
+    assert normal.limit_s > took_s, "by the p99 alone they would be in time"
+    assert again(trace, normal, 12 * S, 30 * S).after_s == again_s
+    assert "(twice the median before)" in bounds(normal)
+
+
+def test_a_median_between_two_kinds_of_requests_is_no_bound() -> None:
+    due = np.arange(0, 30, 1 / RATE)
+    kind = np.random.default_rng(2).random(due.size) < 0.5
+    at = np.round(due * S).astype(np.int64)
+    done = at + np.where(kind, 1_000_000, 10_000_000)
+    zeros = np.zeros(due.size, np.uint32)
+    trace = Trace(zeros, zeros.astype(np.uint8), at, at, at, done, (0, 30 * S))
+    assert again(trace, known(trace, 10), 12 * S, 30 * S).after_s < 0.1
+
+
 def test_a_step_is_the_resolution_and_a_span_has_requests_enough() -> None:
     normal = known(open_trace(30, (10, 12), 12), 10)
     assert normal.span_s * RATE >= 200

@@ -221,7 +221,7 @@ def compare(
         top_k_set_match=_mean(found.set_same[listed]),
         top_k_order_match=_mean(found.order_same[listed]),
         rbo_mean=_mean(found.rbo[listed]),
-        k=k,
+        k=_listed(k, (a, at_a), (b, at_b)),
         unsupported_a=len(a.unsupported),
         unsupported_b=len(b.unsupported),
         errors_a=int(np.count_nonzero(~a.ok)),
@@ -268,6 +268,17 @@ def compare(
     return Pair(agreement, both[agreeing])
 
 
+def _listed(k: int, *sides: tuple[Answers, Ints]) -> int:
+    """How many first hits were looked at: fewer than ``k`` where no list is as long, as they were
+    cut before that.
+    """
+    lengths = np.concatenate([np.diff(side.offsets)[at] for side, at in sides])
+    totals = np.concatenate([side.total[at] for side, at in sides])
+    longest = int(lengths.max(initial=0))
+    cut = bool(((lengths < k) & (lengths < totals)).any())
+    return min(k, longest) if longest and cut else k
+
+
 def _dropped(a: Answers, b: Answers) -> int:
     """How many queries ``a`` answered well that ``b`` cannot be asked."""
     return sum(q in b.unsupported and q not in a.unsupported for q in a.query[a.ok].tolist())
@@ -282,9 +293,11 @@ def _by_class(classes: Sequence[str], agreeing: Bools) -> dict[str, tuple[int, i
     return {name or WITHOUT: (agree[name], n) for name, n in of.items()}
 
 
-def under_load(record: Record, trial: Trial, *, answered: bool = False) -> tuple[int, int, int]:
-    """Replies kept from the timed span that are not those captured before; how many of these are
-    errors or cannot be read; and of how many.
+def under_load(
+    record: Record, trial: Trial, *, answered: bool = False, phase: str = "under_load"
+) -> tuple[int, int, int]:
+    """Replies kept from the timed span (or from another ``phase``) that are not those captured
+    before; how many of these are errors or cannot be read; and of how many.
 
     Looked at are replies to queries that were answered well when asked alone. Another total, other
     documents or another order differ; ties may swap, as in ``compare``. Where a list has no order,
@@ -294,7 +307,7 @@ def under_load(record: Record, trial: Trial, *, answered: bool = False) -> tuple
     table = record.replies(trial.trial).combine_chunks()
     number, sampled, captured = (
         table["query"].to_numpy(),
-        _of_phase(table, "under_load"),
+        _of_phase(table, phase),
         _captured(table),
     )
     if answered:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from searchbench.analysis.answer import Rank, Said, said
-from searchbench.analysis.compare import answered, builds, standing, uncounted, unread
+from searchbench.analysis.compare import answered, builds, late, standing, uncounted, unread
 from searchbench.analysis.compare.lost import Lost
 from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
@@ -48,7 +48,10 @@ RUNS_UNKNOWN = (
 
 MEND = "Find out why these requests fail, fix that, and run it again."
 BUILD = 'Build the index in each block ([ingest] index = "per-block"), or for each of several runs.'
-AGAIN = "give further runs of both, each on a start of its own (--same and --same-b)"
+AGAIN = (
+    "give further runs of both, each on a start of its own that searchbench makes (--same and "
+    "--same-b), as no record says when a system that ran already was started"
+)
 START = f"To know how much starts differ, {AGAIN}."
 
 
@@ -333,7 +336,8 @@ def remedy(line: RecordLine) -> str:
         (line.start_floor, START),
     )
     size = abs(math.log(line.ratio.value))
-    return " ".join(said for most, said in floors if most > 1 and said and size <= math.log(most))
+    found = [said for most, said in floors if most > 1 and said and size <= math.log(most)]
+    return " ".join([*found, *([late.REMEDY] if late.LATE in line.reason else [])])
 
 
 def _of_runs(lines: Sequence[RecordLine]) -> str:

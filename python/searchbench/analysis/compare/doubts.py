@@ -1,5 +1,5 @@
-"""What else could make the ratio of two records: states, failed requests, builds, starts, few
-queries.
+"""What else could make the ratio of two records: states, failed requests, the load generator,
+builds, starts, few queries.
 """
 
 from __future__ import annotations
@@ -9,7 +9,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product, starmap
 
-from searchbench.analysis.compare import builds, failed, kept, otherwise, standing, state, whole
+from searchbench.analysis.compare import (
+    builds,
+    failed,
+    kept,
+    late,
+    otherwise,
+    standing,
+    state,
+    whole,
+)
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine
 from searchbench.analysis.trial import driven
@@ -33,23 +42,29 @@ def built_once(
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Loads of sweeps whose difference may be that of two starts, and of how many ``subjects``."""
+    """Lines whose difference may be that of two starts, and of how many ``subjects``."""
 
     keys: Collection[Key] = ()
     subjects: int = 0
 
 
 def started_once(
-    lines: Iterable[RecordLine], before: Sequence[Run], after: Sequence[Run]
+    lines: Iterable[RecordLine],
+    before: Sequence[Run],
+    after: Sequence[Run],
+    *,
+    attached: bool,
 ) -> Started:
-    """The loads of sweeps of which nothing shows how much starts differ: neither several runs, each
-    with starts of its own, nor two blocks of both, each of which started the system anew. (A system
-    that ran already may be another start of it in each record, however often it was driven.)
+    """The lines of which nothing shows how much starts differ: neither several runs, each with
+    starts of its own, nor two blocks of both, each of which started the system anew. (A system that
+    ran already may be one start of it in all runs of a side, and another in those of the other,
+    however often it was driven.) ``attached``: only those of systems that ran already, as each
+    trial of a study starts its own.
     """
     found: set[Key] = set()
     subjects: set[str] = set()
     for line in lines:
-        key = before[0].key_of(line) if line.ratio and line.run_sd is None else None
+        key = before[0].key_of(line) if line.ratio else None
         if key is None or key in found or line.metric.startswith("capacity"):
             continue
         sides = [
@@ -57,6 +72,9 @@ def started_once(
             for runs in (before, after)
         ]
         starts = [[_starts(run, name) for run, name in side] for side in sides]
+        anew = all(map(all, starts))  # every run has a start of its own
+        if anew and (attached or line.run_sd is not None):
+            continue
         if all(len(x & y) > 1 for x, y in product(*starts)):
             continue
         found |= {name for _, name in sides[0]}
@@ -122,11 +140,27 @@ def of(
     ]
     if gain:
         limits.append((math.inf, line.answers_doubt))
+    if of_lag := _of_lag(line, sides):
+        limits.append((math.inf, of_lag))
     if log > 0 and line.over == "counted":
         limits.append((math.inf, "a gain is not resolved without one mix of queries"))
     elif line.over == "counted" and not all(starmap(_clients_known, chain(*sides))):
         limits.append((math.inf, whole.NO_CLIENTS))
     return line, [why for most, why in limits if most > 1 and abs(log) <= math.log(most)]
+
+
+def _of_lag(line: RecordLine, sides: Sequence[Sequence[tuple[str, Run, Key]]]) -> str:
+    """Why the load generator could have made the ratio, over all runs; empty: it could not."""
+    assert line.ratio is not None
+    if not late.touched(line.metric) or otherwise.least(line.ratio) <= 1:
+        return ""
+    winners, rivals = sides if line.ratio.value < 1 else sides[::-1]
+    of = [[run.samples.measured(t.trial) for _, run, key in side for t in run.valid(key).values()]
+          for side in (winners, rivals)]  # fmt: skip
+    loads = winners[0][1].load(winners[0][2]), rivals[0][1].load(rivals[0][2])
+    which = "the second" if line.ratio.value < 1 else "the first"
+    made, noise = late.floor(of[0], of[1], loads, line.metric), line.floor
+    return late.why(which, made, line.ratio, 1.0 if line.run_sd is not None else noise)
 
 
 def _once(line: RecordLine) -> list[str]:

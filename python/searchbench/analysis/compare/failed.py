@@ -136,7 +136,9 @@ def against(
     of_both, of_all = (own, loads[rival.treatment]), whole or by_id
     every = of_all[winner.treatment], of_all[rival.treatment]
     lacking = uncounted(*every, of_both, c.metric)
-    if samples is not None and c.metric == "throughput":
+    if kept.COUNTED in c.reason:
+        lacking = 1.0  # it is in the ratio
+    elif samples is not None and c.metric == "throughput":
         each = [[kept.of(t, load, samples)] for t, load in zip(every, of_both, strict=True)]
         lacking = max(lacking, kept.made(*each))
     return why(winner.label, failed=bool(share(winner))) if ratio <= lacking else ""

@@ -35,6 +35,7 @@ class Kept:
 
 
 Side = Sequence[Sequence[Kept]]  # by run, by trial
+COUNTED = "so the ratio is of what was counted"  # in every reason that says so
 
 
 def in_trial(measured: Measured, load: Load) -> Kept | None:
@@ -69,6 +70,22 @@ def change(a: Side, b: Side) -> tuple[float, float]:
     """
     (first, near), (second, other) = _mean(a), _mean(b)
     return second - first, math.hypot(near, other)
+
+
+def as_counted(
+    logs: Sequence[float], blocks: Sequence[tuple[Kept | None, Kept | None]]
+) -> tuple[list[float], str]:
+    """The logs of ratios over a mix, by block, with the time that no latency contains, if there
+    surely is some; and why they are. ``blocks``: both sides of each.
+    """
+    both = [(a, b) for a, b in blocks if a is not None and b is not None]
+    if not both or len(both) < len(logs):
+        return [*logs], ""
+    log, half = change([[a for a, _ in both]], [[b for _, b in both]])
+    if abs(log) <= half:
+        return [*logs], ""
+    counted = [mixed + b.log - a.log for mixed, (a, b) in zip(logs, both, strict=True)]
+    return counted, f"clients waited for replies that no latency contains, {COUNTED}"
 
 
 def made(winner: Side, rival: Side) -> float:

@@ -4,7 +4,8 @@ A difference is resolved only where all of this holds: two valid blocks or more;
 interval of the ratio, paired by block, leaves out 1; p after Holm's correction over all
 comparisons of the study is below 0.05; and the ratio is beyond three floors: the noise of the A/A
 control, what the states of the two could make (``state``), and what two builds of an index could
-(``builds``); and failed requests (``failed``) could not make it. Everything else is "not
+(``builds``); and neither failed requests (``failed``) nor the load generator (``late``) could make
+it. Everything else is "not
 resolved", with the reason.
 """
 
@@ -19,7 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.analysis.agreement.agreement import Pair
-from searchbench.analysis.compare import asked, builds, failed, jobs, otherwise, standing, state
+from searchbench.analysis.compare import (
+    asked,
+    builds,
+    failed,
+    jobs,
+    kept,
+    late,
+    otherwise,
+    standing,
+    state,
+)
 from searchbench.analysis.compare.family import family
 from searchbench.analysis.compare.mix import MINGLED, Mix, adds_up, timed
 from searchbench.analysis.judgement import Comparison, Floor, TreatmentResult, TrialResult
@@ -222,7 +233,8 @@ def decided(of: Drafts, beside: Sequence[float | None] = ()) -> tuple[Comparison
             said,
             of.by_jobs[comparison.a, comparison.b]
             if of_job(comparison.metric)
-            else failed.against(comparison, of.by_id, of.loads, of.whole, of.samples),
+            else failed.against(comparison, of.by_id, of.loads, of.whole, of.samples)
+            or late.against(comparison, of.by_id, of.loads, of.samples),
         )
         for (comparison, logs, said), p in zip(of.each, adjusted, strict=False)
     )
@@ -271,6 +283,7 @@ def _draft(
     logs: list[float] = []
     lacking: dict[str, None] = {}
     mingled = False
+    shares: list[tuple[kept.Kept | None, kept.Kept | None]] = []
     for block in sorted(mine.keys() & other.keys()):
         trials = mine[block], other[block]
         if timed(metric) and alike is not None:
@@ -285,6 +298,14 @@ def _draft(
             mingled |= not lacking and not all(mix.follows(m, load) for _, m, load in sides)
         if x and y:
             logs.append(math.log(y / x) if metric == "throughput" else math.log(x / y))
+            if metric == "throughput" and alike is not None and members is None:
+                first, second = (
+                    kept.in_trial(m, load) for m, load in zip(both, own_loads, strict=True)
+                )
+                shares.append((first, second))
+    logs, counted = kept.as_counted(logs, shares)
+    if counted:
+        blank = replace(blank, reason=_join(blank.reason, counted))
     if lacking:
         why = (
             f"the latencies of {' and of '.join(lacking)} would give more throughput than was "
@@ -316,8 +337,8 @@ def _decide(
 ) -> Comparison:
     """``of_state``: why the states of both may make a difference; empty: both are steady.
 
-    ``of_failed``: that failed requests may, or of a job other answers afterwards; empty: they may
-    not.
+    ``of_failed``: that failed requests may, or the load generator, or of a job other answers
+    afterwards; empty: they may not.
     """
     if comparison.verdict == "not comparable":
         return comparison
@@ -363,7 +384,9 @@ def _decide(
 
 
 def within_floors(c: Comparison, of_state: str, of_failed: str) -> list[str]:
-    """What could make this ratio by itself: states, failed requests, two builds of an index."""
+    """What could make this ratio by itself: states, failed requests (or the load generator), two
+    builds of an index.
+    """
     size = max(c.ratio.value, 1 / c.ratio.value) if c.ratio else 1.0
     against = [of_state] if size <= c.state_floor and of_state else []
     if of_failed:

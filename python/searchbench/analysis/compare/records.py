@@ -181,7 +181,7 @@ def _decided(
     trials = _trials(before, after)
     lines = [line for line, _ in drafts]
     once = doubts.built_once(lines, before, after) if trials else ()
-    started = doubts.Started() if trials else doubts.started_once(lines, before, after)
+    started = doubts.started_once(lines, before, after, attached=trials)
     doubted = [doubts.of(line, before, after, once, started, trials) for line in lines]
     return tuple(
         _decide(line, p, against) for (line, against), p in zip(doubted, adjusted, strict=False)

@@ -45,8 +45,9 @@ def scales(
 ) -> tuple[Scale, ...]:
     """A scale for each numeric factor, each crossing of the other levels, each metric.
 
-    Levels without a valid trial are left out; two levels at least make a scale. ``compared``: the
-    comparisons of the study, corrected.
+    Levels without a figure (no valid trial, too few requests) have no point, and none is shown to
+    be better than they are; two others at least make a scale. ``compared``: the comparisons of the
+    study, corrected.
     """
     found = []
     better = {metric: _better(metric, compared) for metric in metrics}
@@ -61,10 +62,11 @@ def scales(
         for held, members in groups.items():
             for metric in metrics:
                 usable = [t for t in members if metric in t.figures]
+                unknown = [float(t.levels[factor]) for t in members if metric not in t.figures]
                 if len(usable) >= 2:
                     ordered = sorted(usable, key=lambda t: float(t.levels[factor]))
                     of = better[metric], lost[metric]
-                    found.append(_scale(factor, metric, dict(held), ordered, *of))
+                    found.append(_scale(factor, metric, dict(held), ordered, *of, unknown))
     return tuple(found)
 
 
@@ -170,7 +172,9 @@ def _scale(
     ordered: Sequence[TreatmentResult],
     better: Better,
     lost: Better,
+    unknown: Sequence[float],
 ) -> Scale:
+    """``unknown``: the levels that have no figure."""
     figures = [t.figures[metric] for t in ordered]
     x = tuple(float(t.levels[factor]) for t in ordered)
     y = tuple(f.value for f in figures)
@@ -184,7 +188,9 @@ def _scale(
     unbeaten = [i for i, name in enumerate(names) if name not in beaten] or range(len(names))
     at = max(unbeaten, key=lambda i: sign * y[i])
     below = _below(names[at], better, set(names))
-    unclear = tuple(x[i] for i, name in enumerate(names) if i != at and name not in below)
+    unclear = tuple(
+        sorted([*(x[i] for i, name in enumerate(names) if i != at and name not in below), *unknown])
+    )
     counts = factor.rsplit(".", 1)[-1]
     fit = fit_usl(x, y) if metric == "throughput" and counts in CONCURRENCY else None
     if fit and fit.peak:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 
-from searchbench.analysis.compare import pairs, standing
+from searchbench.analysis.compare import late, pairs, standing
 from searchbench.analysis.judgement import Comparison, Finding, TreatmentResult
 from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.trial.steadiness import slows
@@ -30,7 +30,7 @@ def explained(
 
     ``shared``: findings that most trials have, which the trials themselves no longer name.
     """
-    order = (_trials, _agreement, _state, _build, _blocks, _windows)
+    order = (_trials, _agreement, _state, _lag, _build, _blocks, _windows)
     found = [change for each in order for change in each(c, a, b)]
     found += _machine(c, a, b, shared)
     found.sort(key=lambda change: not change[0])
@@ -91,6 +91,11 @@ def _state(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Ch
         usual = float(f"{median(needed or [math.inf]):.2g}")
         about = f"windows of about {usual:g} s" if usual <= 600 else "far more requests"
         yield in_the_way, f"To know whether both were steady: {about} would show it."
+
+
+def _lag(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
+    if late.LATE in c.reason:
+        yield True, late.REMEDY
 
 
 def _build(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:

@@ -28,7 +28,8 @@ class Point:
     """One method at one number of rows.
 
     ``seconds``: of one operation, the median where there are samples enough for it, else the mean;
-    None where it failed. ``by_block``: the same of each valid trial that is no control.
+    None where it failed. ``by_block``: the same of each valid trial that is no control. ``median``:
+    whether it is one.
     ``cpu_s``: of the server, for one operation. ``received_bytes``, ``sent_bytes``, ``statements``,
     ``exchanges``: within what is timed, of one. ``failed``: why it did, in the server's words.
     ``parts``: where the time goes, if the instants of statements are on record.
@@ -45,6 +46,7 @@ class Point:
     exchanges: int = 0
     failed: str = ""
     parts: tuple[StatementTime, ...] = ()
+    median: bool = True
 
 
 @dataclass(frozen=True, slots=True)

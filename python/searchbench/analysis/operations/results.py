@@ -40,14 +40,15 @@ def results(
         returned: dict[str, list[of_rows.Returned]] = {}
         compared = 0
         for t in own:
-            first = next((x for x in trials.get(t.treatment, ()) if x.captured is not None), None)
-            if first is not None:
+            captured = [x for x in trials.get(t.treatment, ()) if x.captured is not None]
+            if captured:
+                first = captured[0]
                 plan = planned[t.treatment]
                 method, held = _method(plan), _held(t, name, int(plan.operation.get("rows", 1)))
                 label = f"{method}, {held}" if held else method
-                answers = of_rows.returned(record, first, label, held)
-                compared += bool(answers.answers)
-                returned.setdefault(f"{first.corpus.digest} {first.queries.digest}", []).append(
+                answers = of_rows.every_way(record, captured, label, held)
+                compared += any(one.answers for one in answers)
+                returned.setdefault(f"{first.corpus.digest} {first.queries.digest}", []).extend(
                     answers
                 )
         answer = str(planned[own[0].treatment].operation.get("answer", "set"))
@@ -120,7 +121,8 @@ def _point(record: Record, t: TreatmentResult, rows: int, trials: Sequence[Trial
     own = [(x, r) for x in trials for r in t.trials if r.trial == x.trial and not x.control]
     if not own:
         return None
-    name = "service_p50" if all("service_p50" in r.figures for _, r in own) else "service_mean"
+    median = all("service_p50" in r.figures for _, r in own if r.counts)
+    name = "service_p50" if median else "service_mean"
     values = {x.block: r.figures[name].value for x, r in own if r.counts and name in r.figures}
     about = next((x.operation for x, _ in own if x.operation is not None), None)
     failed = next((said for x, r in own if (said := failure(x, r.outcomes))), "")
@@ -137,6 +139,7 @@ def _point(record: Record, t: TreatmentResult, rows: int, trials: Sequence[Trial
         rows=rows,
         seconds=geometric_estimate([*values.values()], "s") if values else None,
         by_block=values,
+        median=median,
         cpu_s=geometric_estimate(cpu, "s") if cpu and min(cpu) > 0 else None,
         received_bytes=float(np.mean(received)) if received else None,
         sent_bytes=about.sent_bytes if about else 0,
@@ -155,7 +158,11 @@ def _received(record: Record, trial: Trial) -> float:
 
 
 def _slope(points: Sequence[Point]) -> Slope | None:
-    """What a row costs; None below three numbers of rows."""
+    """What a row costs; None below three numbers of rows, or where some times are medians and
+    others means: of times that scatter these differ, whatever the rows cost.
+    """
+    if len({p.median for p in points if p.seconds is not None}) > 1:
+        return None
     known = [(p.rows, p.seconds.value, p.by_block) for p in points if p.seconds is not None]
     if len(known) < LEAST_LEVELS:
         return None

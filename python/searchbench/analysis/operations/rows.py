@@ -41,6 +41,24 @@ def returned(record: Record, trial: Trial, label: str, held: str) -> Returned:
     return Returned(label, held, rows, found)
 
 
+def every_way(record: Record, trials: Sequence[Trial], label: str, held: str) -> list[Returned]:
+    """What a method returned, in each way that one of its trials did; but for the first way, the
+    label has the block.
+    """
+    found: list[Returned] = []
+    for trial in trials:
+        where = f"{label}, in block {trial.block}" if found else label
+        one = returned(record, trial, where, held)
+        if not any(_alike(one, other) for other in found):
+            found.append(one)
+    return found
+
+
+def _alike(a: Returned, b: Returned) -> bool:
+    """Whether all draws that both answered have the same rows, by their digests."""
+    return all(a.answers[draw][:2] == b.answers[draw][:2] for draw in a.answers.keys() & b.answers)
+
+
 def _digest(row: Mapping[str, Any]) -> tuple[str, int]:
     pairs = json.loads(row["facets"] or "{}").get(ROWS) or [["", 0]]
     return str(pairs[0][0]), int(pairs[0][1])

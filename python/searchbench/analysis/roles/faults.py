@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from searchbench.analysis.agreement import agreement
 from searchbench.analysis.judgement import Curve, Estimate, Finding, TreatmentResult
 from searchbench.analysis.roles.accepted import written
 from searchbench.analysis.roles.model import Durable, Event, FaultResult
@@ -334,16 +335,13 @@ def _writer(trial: Trial) -> RoleRun | None:
 
 
 def _answers(record: Record, trial: Trial) -> tuple[int, int]:
-    """Of how many queries, asked alone before and after, the answer is the same; of how many."""
+    """Of how many queries, asked alone before and after, the answer is the same; of how many. Hits
+    of equal score may swap.
+    """
     if _writer(trial) is not None:
         return 0, 0
-    of: dict[str, dict[int, object]] = {"captured": {}, "after": {}}
-    for row in record.replies(trial.trial).to_pylist():
-        if row["phase"] in of:
-            of[row["phase"]][row["query"]] = (row["total"], row["ids"], row["error"] is None)
-    before, after = of["captured"], of["after"]
-    both = before.keys() & after.keys()
-    return sum(before[query] == after[query] for query in both), len(both)
+    changed, _, of = agreement.under_load(record, trial, phase="after")
+    return of - changed, of
 
 
 def _code(trial: Trial, name: str) -> int:

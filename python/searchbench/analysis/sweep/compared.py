@@ -14,7 +14,16 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.compare import asked, builds, failed, otherwise, pairs, standing, state
+from searchbench.analysis.compare import (
+    asked,
+    builds,
+    failed,
+    late,
+    otherwise,
+    pairs,
+    standing,
+    state,
+)
 from searchbench.analysis.compare.same_work import SameWork
 from searchbench.analysis.judgement import Comparison, TreatmentResult
 from searchbench.analysis.stats import intervals, within
@@ -74,7 +83,8 @@ class Prepared:
             _decide(
                 _answering(d, replace(c, p_value=p), evidence),
                 d.state,
-                failed.against(c, evidence.by_id, evidence.loads, samples=evidence.samples),
+                failed.against(c, evidence.by_id, evidence.loads, samples=evidence.samples)
+                or late.against(c, evidence.by_id, evidence.loads, evidence.samples),
             )
             for (d, c), p in zip(self.each, adjusted, strict=False)
         )
@@ -341,7 +351,9 @@ def _counted(draft: Comparison, mixed: Mixed, work: SameWork) -> Comparison:
 
 
 def _decide(c: Comparison, of_state: str, of_failed: str) -> Comparison:
-    """``of_state`` and ``of_failed``: why either may make a difference; empty: it may not."""
+    """``of_state``, ``of_failed``: why states, and failed requests or the load generator, may make
+    a difference; empty: they may not.
+    """
     if c.verdict != "not resolved" or c.ratio is None:
         return c
     against = []

@@ -22,7 +22,7 @@ from searchbench.record.trial import Asked
 
 NEVER = -1  # an instant that did not happen
 INSTANTS = ("due", "free", "sent", "done")
-KEPT_ROWS = 20_000_000  # measured samples kept in memory: 31 bytes each
+KEPT_ROWS = 20_000_000  # measured samples kept in memory: 39 bytes each
 
 Ints = NDArray[np.int64]
 
@@ -63,7 +63,8 @@ class Measured:
 
     ``part``: the slice of the window that each was due in. ``client``: as of ``Trace``. ``due_ns``:
     when each was due; None: not known. ``failed``: those that did not end well, with how long they
-    lasted all the same; None: not known. Invariant: all arrays have the same length.
+    lasted all the same; None: not known. ``lag_ns``: by how much the generator sent each late;
+    None: not known. Invariant: all arrays have the same length.
     """
 
     query: NDArray[np.uint32]
@@ -74,6 +75,7 @@ class Measured:
     client: NDArray[np.uint16] | None = None
     due_ns: Ints | None = None
     failed: Measured | None = None
+    lag_ns: Ints | None = None
 
 
 def read_trace(record: Record, trial: Trial) -> Trace:
@@ -156,6 +158,7 @@ def _some(trace: Trace, kept: NDArray[np.bool_], ended: Ints) -> Measured:
         window_s=trace.window_s,
         client=None if trace.client is None else trace.client[kept],
         due_ns=due,
+        lag_ns=np.maximum(0, sent - np.maximum(due, trace.free[kept])),
     )
 
 

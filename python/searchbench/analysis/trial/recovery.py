@@ -2,9 +2,10 @@
 
 Normal is defined by what was before: over a span of time nearly all requests are answered well, as
 a whole, and within a limit; in a closed loop they are also nearly as many. The limit is that of a
-promise, or twice the p99 of before. Answers are normal again from the first request on with which
-such a span begins. The span holds so many requests that chance alone seldom makes it look abnormal,
-and it is moved in small steps, which are the resolution.
+promise, or twice the p99 of before; a p99 that is far from the median would let all requests become
+slower, so without a promise most may not take twice the median either. Answers are normal again
+from the first request on with which such a span begins. The span holds so many requests that chance
+alone seldom makes it look abnormal, and it is moved in small steps, which are the resolution.
 
 A span that is normal says nothing of what comes later: how much of the rest was not is counted too.
 """
@@ -25,6 +26,7 @@ from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.workload.load_table import Condition
 
 TIMES_P99 = 2.0  # of the p99 before: the limit, where no promise says one
+TIMES_MEDIAN = 2.0  # of the median before: most requests take less, where no promise says a limit
 ALLOWED = 0.02  # of the requests of a span may fail, or take longer
 RATE = 0.9  # of the good answers a second of before, in a closed loop at least
 SPAN_S, REQUESTS = 1.0, 200  # of a span, at least, by the rate of before
@@ -39,7 +41,8 @@ Ints = NDArray[np.int64]
 class Normal:
     """What is normal. ``limit_s``: of a response; ``allowed``: the share of requests that may fail
     or take longer; ``good_per_s``: good answers a second, at least, in a closed loop, else 0;
-    ``span_s``: over so long; ``step_s``: known so closely.
+    ``span_s``: over so long; ``step_s``: known so closely. ``slow``: the share of requests that may
+    take ``slow_s`` or longer.
     """
 
     limit_s: float
@@ -47,6 +50,8 @@ class Normal:
     good_per_s: float
     span_s: float
     step_s: float
+    slow_s: float = math.inf
+    slow: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +69,26 @@ class Again:
 class Answers:
     """The requests of a trace by when they were due, good or not."""
 
-    def __init__(self, trace: Trace, limit_s: float) -> None:
+    def __init__(self, trace: Trace, limit_s: float, slow_s: float = math.inf) -> None:
         order = np.argsort(trace.due, kind="stable")
         self.due: Ints = trace.due[order]
         good = in_time(trace, limit_s)[order]
         self.good_due: Ints = self.due[good]
         self._bad = np.concatenate([[0], np.cumsum(~good)])
+        slow = ~in_time(trace, min(limit_s, slow_s))[order]
+        self._slow = np.concatenate([[0], np.cumsum(slow)])
 
     def normal(self, at_ns: Ints, normal: Normal) -> NDArray[np.bool_]:
         """Of each span that begins then."""
         end_ns = at_ns + round(normal.span_s * 1e9)
         first, last = (np.searchsorted(self.due, each) for each in (at_ns, end_ns))
         n, bad = last - first, self._bad[last] - self._bad[first]
+        slow = self._slow[last] - self._slow[first]
         found: NDArray[np.bool_] = (
-            (n > 0) & (bad <= normal.allowed * n) & (n - bad >= normal.good_per_s * normal.span_s)
+            (n > 0)
+            & (bad <= normal.allowed * n)
+            & (slow <= normal.slow * n)
+            & (n - bad >= normal.good_per_s * normal.span_s)
         )
         return found
 
@@ -106,12 +117,15 @@ def normal_before(
             f"there were only {n:,} good answers before it, and to know what is normal takes at "
             f"least {least:,}"
         )
-    limit_s, allowed = 0.0, ALLOWED
+    limit_s, allowed, slow_s, slow = 0.0, ALLOWED, math.inf, 1.0
     if promise is not None and promise.limit_ns is not None:
         limit_s, allowed = promise.limit_ns / 1e9, promise.allowed
     else:
         responses = (trace.done - trace.due)[well]
         limit_s = TIMES_P99 * float(np.quantile(responses, 0.99)) / 1e9
+        slow_s = TIMES_MEDIAN * float(np.median(responses)) / 1e9
+        # Half of those that did not before: a median between two kinds of requests is no bound.
+        slow = (1 + float((responses >= slow_s * 1e9).mean())) / 2
     rate = float(np.count_nonzero(there)) / seconds
     span_s = max(SPAN_S, max(REQUESTS, OVER / allowed) / rate)
     if span_s > seconds:
@@ -121,10 +135,11 @@ def normal_before(
         )
     good = int(np.count_nonzero(there & in_time(trace, limit_s)))
     normal = Normal(
-        limit_s, allowed, RATE * good / seconds if closed else 0.0, span_s, span_s / STEPS
-    )
+        limit_s, allowed, RATE * good / seconds if closed else 0.0, span_s, span_s / STEPS,
+        slow_s, slow,
+    )  # fmt: skip
     steps = _steps(start_ns, end_ns, normal)
-    held = float(Answers(trace, limit_s).normal(steps, normal).mean())
+    held = float(Answers(trace, limit_s, slow_s).normal(steps, normal).mean())
     if held < MOSTLY:
         kept = "the promise was not kept" if promise is not None else "answers varied too much"
         return f"before it {kept}, so there is no normal to come back to"
@@ -134,7 +149,7 @@ def normal_before(
 def again(trace: Trace, normal: Normal, since_ns: int, end_ns: int) -> Again:
     """When answers were normal, of those due from ``since_ns`` to ``end_ns``."""
     steps, looked_s = _steps(since_ns, end_ns, normal), max(0.0, (end_ns - since_ns) / 1e9)
-    answers = Answers(trace, normal.limit_s)
+    answers = Answers(trace, normal.limit_s, normal.slow_s)
     held = answers.normal(steps, normal)
     if not held.any():
         return Again(math.inf, looked_s, 0.0)
@@ -151,6 +166,11 @@ def bounds(normal: Normal, promise: str = "") -> str:
     most = f"{100 * normal.allowed:.2g} %"
     what = f"at most {most} of the requests due in {span} fail or take {limit} or more"
     what += f" ({promise})" if promise else " (twice the p99 before)"
+    if math.isfinite(normal.slow_s):
+        what += (
+            f", at most {100 * normal.slow:.0f} % take {_time(normal.slow_s)} or more (twice the "
+        )
+        what += "median before)"
     if normal.good_per_s:
         what += f", and good answers are at least {normal.good_per_s:,.3g} a second"
     return what

@@ -63,7 +63,14 @@ def answered(content: Content) -> list[Block]:
         blocks.append(Text(same))
     compared = {frozenset((c.a, c.b)): c for c in judged.comparisons if c.metric == judged.metric}
     blocks.append(tables.side_by_side(single, compared))
-    blocks.append(Text("The median time of one operation. Below it, how it compares with the first "
+    points = [p for o in single for m in o.methods for p in m.points if p.seconds is not None]
+    kinds = {"median" if p.median else "mean" for p in points} or {"median"}
+    what = "The median time of one operation"
+    if "mean" in kinds:
+        what = "The mean time of one operation" if len(kinds) == 1 else (
+            f"{what}, or the mean where a trial has too few for a median"
+        )  # fmt: skip
+    blocks.append(Text(f"{what}. Below it, how it compares with the first "
                        "of its row that answers, which has its own interval there.",
                        "quiet"))  # fmt: skip
     return blocks
