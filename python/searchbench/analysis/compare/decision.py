@@ -111,7 +111,7 @@ def sentences(
         which = "Of the others, no" if {**lost, **dropped, **gone.not_known} else "No"
         but = f", but {_more(of_classes)}" if of_classes else ""
         which = "Over all queries no" if but and which == "No" else which
-        answer.append(f"{which} {beyond}{_not_excluded(own, threshold)}{other}{but}.")
+        answer.append(f"{which} {beyond}{_not_excluded(own, lines, threshold)}{other}{but}.")
     elif own and not any(line.label not in gone.not_known for line in own):
         pass  # the reason is told already
     elif own:
@@ -258,10 +258,19 @@ def _of_unknown(not_known: Mapping[str, str]) -> str:
     return f"Cannot tell whether these became slower: {_with_reasons(not_known)}."
 
 
-def _not_excluded(lines: Sequence[RecordLine], threshold: float) -> str:
-    """What loss may be hidden; empty where none beyond the threshold is."""
+def _not_excluded(
+    lines: Sequence[RecordLine], every: Sequence[RecordLine], threshold: float
+) -> str:
+    """What loss may be hidden, also by another metric; empty where none beyond the threshold is."""
     most, by_failed = hidden_loss(lines)
     said = f", but one of {100 * most:.1f} % is not excluded" if most > threshold else ""
+    own = {line.metric for line in lines}
+    others = [(hidden_loss([line])[0], line) for line in every if line.metric not in own]
+    further, line = max(others, key=lambda one: one[0], default=(0.0, None))
+    if line is not None and further > max(most, threshold):
+        by = f"by {line.metric.replace('_', ' ')}"
+        more = f"one of {100 * further:.1f} % {by}"
+        said = f"{said}, nor {more}" if said else f", but {more} is not excluded"
     of_times = (line for line in lines if not line.metric.startswith("capacity"))
     if any(line.ratio and line.ratio.interval is None for line in of_times):
         said = said or ", but how large a one may be is not known, as there is no interval"

@@ -23,6 +23,7 @@ from searchbench.analysis.compare import (
     answered,
     classes,
     decision,
+    disturbed,
     doubts,
     every_run,
     lost,
@@ -107,6 +108,8 @@ def compare_runs(
         decision.classes_lost(by_class, threshold),
     )  # fmt: skip
     told += classes.sentences(by_class, lines, metric)
+    judged = [[run.judged for run in side] for side in (before, after)]
+    told += answer.said([disturbed.sentence(judged)], answer.Rank.DOUBT)
     if of_each is not None:
         i, j = of_each.stand
         sides = before[i].judged, after[j].judged

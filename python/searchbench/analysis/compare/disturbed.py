@@ -1,0 +1,36 @@
+"""What took from the machine while the runs were measured: a sentence beside the decision.
+
+A trial with such a warning counts, as it may be that of a system that ran already, or of a machine
+that is always shared. So the decision has to say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from searchbench.analysis.judgement import Judgement
+from searchbench.analysis.words import listed
+
+KINDS = ("foreign CPU", "steal", "client starved", "generator lag")
+
+
+def sentence(sides: Sequence[Sequence[Judgement]]) -> str:
+    """Of the first's runs and the second's: in how many of each side what was found.
+
+    Empty: nothing was.
+    """
+    found = [said for name, runs in zip(("first", "second"), sides, strict=True)
+             if (said := _of_side(name, runs))]  # fmt: skip
+    if not found:
+        return ""
+    return f"The machine was disturbed: {'; '.join(found)}. What that took is in these figures."
+
+
+def _of_side(name: str, runs: Sequence[Judgement]) -> str:
+    kinds = []
+    for kind in KINDS:
+        n = sum(any(f.kind == kind and f.severity != "note" for f in r.findings) for r in runs)
+        if n:
+            of = "" if len(runs) == 1 else f" in {n} of {len(runs)} runs"
+            kinds.append(f"{kind}{of}")
+    return f"in the {name} by {listed(kinds)}" if kinds else ""
