@@ -218,7 +218,7 @@ def test_a_group_with_few_times_has_no_panel_and_many_groups_have_the_first_nine
     assert "seldom" not in {row.name for row in logs_groups.drawn(found.by["server"][-3:])}
     (figure,) = [b for b in blocks_of(of_log(found))
                  if isinstance(b, Figure) and b.name == "times-by-server"]  # fmt: skip
-    assert f"Drawn are the first {len(shown)} of the table" in figure.caption
+    assert f"Only the first {len(shown)} groups of the table" in figure.caption
 
 
 def test_the_page_stays_below_2_mb_whatever_is_in_the_log(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def read_published(path: Path) -> Published:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        wrong = Complaint(str(path), line, 1, "what was published is UTF-8, and this line is not")
+        wrong = Complaint(str(path), line, 1, "the file must be UTF-8, and this line is not")
         raise StudyError([wrong]) from error
     except OSError as error:
         hint = near_file(path) if isinstance(error, FileNotFoundError) else ""

@@ -147,8 +147,8 @@ def _band(text: str, at_s: float, of: LogJudgement, *, below: bool) -> Statement
     if below:
         near = [b for b in found if (b.at_s or 0.0) < at_s]
         if near and near[0].at_s is None and resolution > at_s * 1.001:
-            return Statement(what, text, f"below {seconds(resolution)}", UNKNOWN,
-                             f"the log knows nothing below {seconds(resolution)}")  # fmt: skip
+            below = f"below {seconds(resolution)}"
+            return Statement(what, text, below, UNKNOWN, f"the log does not show times {below}")
         if near:
             return Statement(what, text, _where(near[0], resolution), SAME)
     else:
@@ -222,7 +222,7 @@ def _of_words(
         return Statement(what, _words(span), told, SAME)
     if any(one < 0 for one in apart):
         return Statement(what, _words(span), told, DIFFERS)
-    return Statement(what, _words(span), told, UNKNOWN, "their p95 are not told apart")
+    return Statement(what, _words(span), told, UNKNOWN, "their p95 cannot be told apart")
 
 
 def _apart(one: _Side, other: _Side, step_s: float) -> int:
@@ -252,7 +252,7 @@ def _of_sizes(
         if side := _p95(name, found[at], groups):
             sides.append(side)
     if len(sides) < 2:
-        why = f"only {len(sides)} of the groups of indexes has {_LEAST} searches or more"
+        why = f"fewer than two groups of indexes have {_LEAST} searches"
         return Statement(what, larger, "–", UNKNOWN, why)
     told = "; ".join(f"{side.name}: p95 {seconds(side.p95_s)}" for side in sides)
     sign = 1 if larger == "slower" else -1
@@ -261,7 +261,9 @@ def _of_sizes(
         return Statement(what, larger, told, SAME)
     if any(one < 0 for one in apart):
         return Statement(what, larger, told, DIFFERS)
-    return Statement(what, larger, told, UNKNOWN, "the p95 of some neighbours are not told apart")
+    return Statement(
+        what, larger, told, UNKNOWN, "the p95 of some neighbouring groups cannot be told apart"
+    )
 
 
 def _bytes(size: int) -> str:

@@ -258,14 +258,14 @@ def _answers(of: LogJudgement, all_: Row) -> Iterator[Remark]:
 def _served(of: LogJudgement, all_: Row) -> str:
     """What agents and shards did, beside what was asked."""
     said = f"{of.parts:,} entries are parts of searches, which a distributed index asked of its "
-    said += "agents or shards; they are in no other figure."
+    said += "agents or shards; no other figure includes them."
     if of.served is None or not of.served.quantiles_s or not all_.quantiles_s:
         return said
     for what, row in (("As asked, half of the searches", all_),
                       ("As served, half of the parts", of.served)):  # fmt: skip
         half, most = (bound(row.quantiles_s.get(q), of.resolution_s) for q in ("p50", "p99"))
         said += f" {what} took {half}, and 99 % {most}."
-    return f"{said} Searches that were not divided are among those asked."
+    return f"{said} The searches as asked include those that were not divided."
 
 
 def _again(of: LogJudgement) -> Iterator[Remark]:

@@ -110,7 +110,7 @@ def _disagreeing(answers: Sequence[_Answer], study: str) -> list[Complaint]:
             sentence = (
                 f"{each.system} returns other rows than method {a}{where} for the same question: "
                 f"{counts[0]} by {a}, {counts[1]} by {b}{f'; {shown}' if shown else ''}. Methods "
-                "that do not return the same are not compared: correct one"
+                "that do not return the same are not compared: correct one of them"
             )
             if each.tried.asked.answer != "count":
                 sentence += (

@@ -136,7 +136,8 @@ def _distributions(of: LogJudgement) -> Section | None:
 
 def _some(shown: int) -> str:
     """Which of the groups a figure has."""
-    return f" Drawn are the first {shown} of the table that have {grouped.ENOUGH} times or more."
+    enough = f"with {grouped.ENOUGH} times or more"
+    return f" Only the first {shown} groups of the table {enough} are drawn."
 
 
 def _groups(of: LogJudgement) -> Section | None:
@@ -163,7 +164,8 @@ def _group(name: str, title: str, rows: Sequence[Row], of: LogJudgement) -> list
     if name in ("words", "size"):
         drawn = figure(
             f"by-{name}", title,
-            "p50, p95 and p99 of each group. What is below the resolution of the log stands at it.",
+            "p50, p95 and p99 of each group. Times below the log's resolution are shown as the "
+            "resolution.",
             partial(figures.by_group, tuple(rows), floor_s=of.resolution_s),
         )  # fmt: skip
     note = counted(len(rows), "row")
