@@ -120,17 +120,27 @@ def _between_stalls(found: Bracket, seen: Seen) -> Bracket:
         [d.rate_per_s for d in near if d.judged.stalls_s],
         [length for d in near for length in d.judged.stalls_s],
         sum(d.judged.lasted_s for d in near),
+        (time.limit_ns or 0.0) / 1e9,
     )
     least, most = stalled.share
     if most < stalls.SMALL * time.allowed:
         said = f"{stalled.sentence} That is too rare to move the limit."
         return replace(found, sentence=f"{found.sentence} {said}")
     said = (
-        f"Its stalls alone break {time.text} at any rate."
-        if least > time.allowed
-        else f"{HOW_OFTEN} is not known, and so neither is the rate that keeps the promise in the "
-        "long run: longer trials (more effort) would show more."
+        f"{HOW_OFTEN} is not known, and so neither is the rate that keeps the promise in the long "
+        "run: longer trials (more effort) would show more."
     )
+    if stalled.late > time.allowed:
+        said = (
+            f"Its stalls alone break {time.text} at the rates driven, and at any rate if they come "
+            "with the time, and not with the requests."
+        )
+    elif least > time.allowed:
+        said = (
+            f"{HOW_OFTEN} does not tell which rate keeps the promise in the long run: of a stall "
+            "only what waits longer than the limit is late, and at lower rates less does. Longer "
+            "trials (more effort) would show more."
+        )
     told = found.sentence
     if found.holds is not None and seen.stalled:
         told = f"In the trials without a stall: {told[:1].lower()}{told[1:]}"
