@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from searchbench.analysis.capacity import connections, stalls, too_low
-from searchbench.analysis.capacity.changes import BEYOND, Changes, changes
+from searchbench.analysis.capacity.changes import BEYOND, TOO_SHORT, Changes, changes
 from searchbench.analysis.capacity.errors import Failing
 from searchbench.analysis.capacity.found import Bracket
 from searchbench.analysis.capacity.otherwise import (
@@ -22,7 +22,7 @@ from searchbench.analysis.capacity.otherwise import (
     changed_in_time,
     few_others,
 )
-from searchbench.analysis.capacity.pace import DOUBT, SURE_EFFORT, WIDTH, Driven, Seen
+from searchbench.analysis.capacity.pace import CLUSTERS, DOUBT, SURE_EFFORT, WIDTH, Driven, Seen
 from searchbench.analysis.capacity.posterior import Posterior
 from searchbench.analysis.capacity.said import (
     above_low,
@@ -158,8 +158,13 @@ def _after_overload(found: Bracket, seen: Seen) -> Bracket:
     told = found.sentence
     if found.chance_inside is not None and found.holds is not None:
         told = f"The promise holds at {per_s(found.holds)} (95 %)."
+    how = (
+        f"Either the server became slower, by overload or meanwhile, {TOO_SHORT}"
+        if seen.few
+        else "The server does not recover from overload, or it became slower meanwhile"
+    )
     said = (
-        "The server does not recover from overload, or it became slower meanwhile: it kept the "
+        f"{how}: it kept the "
         f"promise at {per_s(top.rate_per_s)} before {per_s(over.rate_per_s)} was driven, and broke "
         f"it at that rate afterwards. {told} Which rates it keeps if it was never overloaded is "
         f"not known: start it anew, and drive rates below {per_s(over.rate_per_s)} only."
@@ -220,15 +225,18 @@ def _bracket(seen: Seen, effort: float) -> Bracket:
     if slack > 1:
         low, high = low / math.sqrt(slack), high * math.sqrt(slack)
     inside = where.chance_below(high) - where.chance_below(low)
-    found = changes(used, low, where.quantile(0.5), high, differs=where.differs > SUSPECT)
+    found = changes(
+        used, low, where.quantile(0.5), high, differs=where.differs > SUSPECT, few=seen.few
+    )
     if found.lower or found.upper:
         return _changed(found, used, low, high)
     # In short trials the queue of an overload has grown or not: that looks like other speeds.
-    if effort >= SURE_EFFORT and where.differs >= CHANGES and where.speeds > APART:
+    sure = effort >= SURE_EFFORT and not seen.few
+    if sure and where.differs >= CHANGES and where.speeds > APART:
         return Bracket(None, None, _no_usual_speed(used, where))
     if low < min(rates) / BEYOND or high > max(rates) * BEYOND:
         return _beyond(used, low, high, where)
-    sentence = between(low, high, len(used)) + too_wide(low, high) + _differing(where)
+    sentence = between(low, high, len(used)) + too_wide(low, high) + _differing(where, few=seen.few)
     sentence += _lagging(used)
     return Bracket(low, high, sentence, inside)
 
@@ -251,13 +259,15 @@ def _changed(found: Changes, used: list[Driven], low: float, high: float) -> Bra
     return Bracket(holds, fails, " ".join(said))
 
 
-def _differing(where: Posterior) -> str:
+def _differing(where: Posterior, *, few: bool) -> str:
     """That the server was not equally fast in all trials; empty where it may have been."""
     if where.differs < CHANGES:
         return ""
+    by = f"{percent(where.speeds)} (standard deviation) from one to the next"
+    if few:
+        return f" Either the server's speed differs by about {by}, {TOO_SHORT}."
     return (
-        " The server changed between the trials: its speed differs by about "
-        f"{percent(where.speeds)} (standard deviation) from one to the next. If it scatters about "
+        f" The server changed between the trials: its speed differs by about {by}. If it scatters about "
         "one usual speed, the interval is of that; at times it sustains less."
     )
 
@@ -277,19 +287,26 @@ def _no_usual_speed(used: Sequence[Driven], where: Posterior) -> str:
 
 def rough(
     found: Bracket, effort: float, enough: float = SURE_EFFORT, *, by_queue: bool = False,
-    rare: str = "",
+    rare: str = "", clusters: float | None = None,
 ) -> Bracket:  # fmt: skip
     """The same; of trials too short for it, it is not said to hold with 95 %.
 
     ``enough``: the least effort of which it is. ``by_queue``: for the queue, and not for requests;
-    ``rare``: what these are so many for, if not for slow ones.
+    ``rare``: what these are so many for, if not for slow ones. ``clusters``: in how many late
+    requests came, if it is for these.
     """
     if effort >= enough or found.sentence.startswith(NOT_COMPARABLE):
         return found
     if found.holds is None and found.fails is None:
         return found
     told = found.sentence.replace("(95 %, ", "(").replace(" (95 %)", "")
-    if enough > SURE_EFFORT:
+    if clusters is not None:
+        told += (
+            f" {ROUGH}: near the limit late requests came in only about {clusters:.2g} clusters, "
+            f"and {CLUSTERS:g} are needed; of simulated searches with fewer up to a third missed "
+            f"the truth. Search with an effort of {enough:.2g} or more before you rely on it."
+        )
+    elif enough > SURE_EFFORT:
         trials = f"than {LONGEST_S * effort:g} s"
         why = f"requests that take so long need longer trials {trials}"
         if rare:
