@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from queues import Serve, fixed, heavy, random, varying
-from searchbench.analysis.capacity.bracket import rough
+from searchbench.analysis.capacity.bracket import _beyond, rough
 from searchbench.analysis.capacity.found import Bracket
 from searchbench.analysis.capacity.pace import CLUSTERS, Seen, least_effort
+from searchbench.analysis.capacity.posterior import Posterior
 from searches import search
 
 ACCUSED = ("became slower from trial", "became faster from trial", "does not recover",
@@ -74,6 +75,20 @@ def test_a_server_that_becomes_slower_and_slower_is_said_to_have_changed() -> No
     assert all(one.holds is None for one in drift)
     changed = ("server changed between", "the server or the machine changed")
     assert sum(any(word in one.sentence for word in changed) for one in drift) >= 2
+
+
+@pytest.mark.parametrize(("likeliest", "said"), [(96.0, False), (1740.0, True)])
+def test_a_limit_is_most_likely_where_rates_were_driven_or_nowhere(
+    likeliest: float, said: bool
+) -> None:
+    """One was said to be near 96/s, far below all trials; it was at 477/s."""
+    used = search(fixed(4, 0.002), "p99 < 10ms", 1200).driven
+    rates = likeliest * np.array([0.9, 1.0, 1.1])
+    where = Posterior(rates, np.array([0.0, 0.5, 1.0]), 0.0, 0.0)
+    told = _beyond(list(used), 0.5 * likeliest, max(d.rate_per_s for d in used), where).sentence
+    assert ("The limit is most likely near 1,740/s." in told) is said
+    assert ("most likely" in told) is said
+    assert "It is not certain whether it holds at " in told
 
 
 def test_an_answer_of_few_clusters_names_them_and_the_effort() -> None:

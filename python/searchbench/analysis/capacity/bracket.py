@@ -347,9 +347,12 @@ def _beyond(used: list[Driven], low: float, high: float, where: Posterior) -> Br
     else:
         unsure.append(f"whether it fails at {per_s(rates[-1])}, the highest rate driven")
     known.append(f"It is not certain {listed(unsure)}.")
+    middle = where.quantile(0.5)
+    if rates[0] <= middle <= rates[-1]:  # else it is of the curve alone
+        known.append(f"The limit is most likely near {per_s(middle)}.")
     known.append(
-        f"The limit is most likely near {per_s(where.quantile(0.5))}. Times vary too much from "
-        "trial to trial; use a quieter machine or longer trials (more effort)."
+        "Times vary too much from trial to trial; use a quieter machine or longer trials (more "
+        "effort)."
     )
     return Bracket(holds, fails, " ".join(known))
 
