@@ -267,8 +267,8 @@ def _differing(where: Posterior, *, few: bool) -> str:
     if few:
         return f" Either the server's speed differs by about {by}, {TOO_SHORT}."
     return (
-        f" The server changed between the trials: its speed differs by about {by}. If it scatters about "
-        "one usual speed, the interval is of that; at times it sustains less."
+        f" The server changed between the trials: its speed differs by about {by}. If it scatters "
+        "about one usual speed, the interval is of that; at times it sustains less."
     )
 
 

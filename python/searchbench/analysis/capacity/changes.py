@@ -48,8 +48,8 @@ def changes(
     """What the trials say against one server with a limit between ``low`` and ``high``.
 
     ``middle``: as likely above the limit as below.
-    ``differs``: its speed seems to differ from trial to trial. ``few``: late requests came in so few
-    clusters that chance may look like all of this.
+    ``differs``: its speed seems to differ from trial to trial. ``few``: late requests came in so
+    few clusters that chance may look like all of this.
     """
     found = Changes()
     slow = [d for d in used if _slow_for_a_part(d, used)]

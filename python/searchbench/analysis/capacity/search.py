@@ -33,7 +33,7 @@ from searchbench.analysis.capacity.pace import (
     warmup_s,
 )
 from searchbench.analysis.capacity.promise import Judged, judge
-from searchbench.analysis.capacity.said import apart, between, watched
+from searchbench.analysis.capacity.said import STARTS, apart, between, watched
 from searchbench.analysis.judgement import Capacity, CapacityTrial, Finding
 from searchbench.analysis.remedies import spelt
 from searchbench.analysis.roles import truth
@@ -335,7 +335,8 @@ def _hull(brackets: Sequence[Bracket], seen: Sequence[Seen]) -> Bracket:
         told = apart(low, high, trials, n) + also
         return Bracket(low, high, told, broken_up_to=up_to)
     told = between(low, high, trials, n) + also
-    return Bracket(low, high, told, min(chances, default=None), up_to)
+    chance = min(chances, default=None) if n >= STARTS else None
+    return Bracket(low, high, told, chance, up_to)
 
 
 def _trial(one: Driven) -> CapacityTrial:

@@ -153,9 +153,7 @@ def match_capacities(a: Run, b: Run) -> Matched:
         if promise in sides[1][y_name]
     ]
     gap = builds.alike(len(both), builds.STARTS_SD)
-    lines = (
-        _limits(sides[0][x][p], sides[1][y][p], why, made, gap) for x, y, p, why, made in both
-    )
+    lines = (_limits(sides[0][x][p], sides[1][y][p], why, made, gap) for x, y, p, why, made in both)
     judging = b.record.plan.judging
     drafts = [(replace(line, reason=spelt(line.reason, judging)), None) for line in lines]
     only = [

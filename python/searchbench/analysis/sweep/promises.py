@@ -191,8 +191,8 @@ def _in_the_long_run(
         return "kept", said
     half = digits((building[0].limit_ns or 0.0) / 2e6)
     return "cannot tell", (
-        f"{said}; but waits build up: so many took {half} ms or more that in the long run more than "
-        f"{_percent(building[0].allowed)} may be late; a longer window would show it"
+        f"{said}; but waits build up: so many took {half} ms or more that in the long run more "
+        f"than {_percent(building[0].allowed)} may be late; a longer window would show it"
     )
 
 
