@@ -231,8 +231,8 @@ def _bracket(seen: Seen, effort: float) -> Bracket:
     if found.lower or found.upper:
         return _changed(found, used, low, high)
     # In short trials the queue of an overload has grown or not: that looks like other speeds.
-    sure = effort >= SURE_EFFORT and not seen.few
-    if sure and where.differs >= CHANGES and where.speeds > APART:
+    told = effort >= SURE_EFFORT and not seen.few
+    if told and where.differs >= CHANGES and where.speeds > APART:
         return Bracket(None, None, _no_usual_speed(used, where))
     if low < min(rates) / BEYOND or high > max(rates) * BEYOND:
         return _beyond(used, low, high, where)

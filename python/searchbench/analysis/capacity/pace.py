@@ -38,7 +38,7 @@ LATE_ONES = 300  # that a full trial should have, where as many are late as may 
 CLUSTER = 150  # of more late requests at a time, trials are longer in proportion, up to twice
 AGAIN = 2  # full trials on each side: a server changes
 COVERED_S = 60.0  # of one below the limit: a merge or a neighbour may come once a minute
-CLUSTERS = 10.0  # of late requests in the trials near the limit, from which on they tell enough
+CLUSTERS = 8.0  # of late requests in the trials near the limit, from which on they tell enough
 SHORTEST_S = 1.0
 SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
 USUAL = 0.01  # of the requests may be late, by the usual promise: a p99
@@ -241,6 +241,8 @@ class Seen:
         trial is near, those count that are beside the limit; infinite: nothing has a time.
         """
         fulls = [d for d in self.used if d.full]
+        if not fulls:
+            return math.inf
         near = [d for d in fulls if d.near] or [d for side in self.beside() for d in side] or fulls
         own = [kept for d in near if (kept := _tightest(d)) is not None]
         if not own:
