@@ -236,7 +236,7 @@ PARTS = {"sphinx parts=1": fixed(1, 0.002), "sphinx parts=2": fixed(2, 0.002)}
 def test_subjects_are_compared_under_each_promise_by_their_intervals(tmp_path: Path) -> None:
     servers = PARTS | {"sphinx parts=3": fixed(2, 0.002)}
     promises = ("p99 < 10ms", "p99 < 30ms")
-    record = Lab(tmp_path / "r", servers, promises, effort=0.6, look_per_s=450).run()
+    record = Lab(tmp_path / "r", servers, promises, effort=1.0, look_per_s=450).run()
     found = judge(record)
     assert found.verdict.header == ("configuration", *promises)
     assert [line[0] for line in found.verdict.lines] == list(servers)
