@@ -37,7 +37,7 @@ def searched(
     monkeypatch.setattr(searches, "_replies", replies)
     servers = {"a": fixed(4, 0.002), "b": fixed(4, 0.0015)}
     servers |= {f"a{i}": fixed(4, 0.002) for i in range(more)}
-    return judge(Lab(path, servers, (PROMISE,), other=("b",), look_per_s=1500, effort=0.3).run())
+    return judge(Lab(path, servers, (PROMISE,), other=("b",), look_per_s=1500, effort=0.5).run())
 
 
 def other_hits(of_b: bool, row: Row) -> Row:

@@ -10,12 +10,14 @@ from statistics import NormalDist
 
 import pytest
 
+from queues import fixed
 from records import Study, lognormal
 from searchbench.analysis.compare.builds import STARTS_SD, alike
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judgement import RecordComparison
 from searchbench.cli.compare import compare
 from searchbench.record import open_record
+from searches import Lab
 
 ONE, THREE = alike(1, STARTS_SD), alike(3, STARTS_SD)
 
@@ -74,6 +76,31 @@ def test_equal_systems_whose_starts_scatter_are_seldom_a_loss(tmp_path: Path) ->
     for i, loss in enumerate(losses):
         a, b = sweep(tmp_path / f"a{i}", 0.0, 10 + i), sweep(tmp_path / f"b{i}", loss, 30 + i)
         assert not judged(a, b).beyond_threshold
+
+
+@pytest.mark.parametrize(("slower", "sure"), [(1.07, False), (1.10, False), (1.4, True)])
+def test_a_limit_that_two_starts_may_move_cannot_be_told(
+    tmp_path: Path, slower: float, sure: bool
+) -> None:
+    """By 7 and 10 % it was a loss, and nothing was in doubt."""
+    a, b = (
+        Lab(tmp_path / name, {"sphinx": fixed(4, 0.002 * by)}, ("p99 < 10ms",), seed=ord(name),
+            effort=0.5).run().path
+        for name, by in (("a", 1.0), ("b", slower))
+    )  # fmt: skip
+    found = judged(a, b)
+    (line,) = found.comparisons
+    assert line.ratio is not None
+    assert line.ratio.value == pytest.approx(1 / slower, rel=0.1)
+    assert line.start_floor == pytest.approx(ONE)
+    assert (line.verdict, found.beyond_threshold) == (
+        ("differs", True) if sure else ("not resolved", False)
+    )
+    assert compare(a, b, as_json=True) == (1 if sure else 3)
+    assert bool(found.not_known) is not sure
+    if not sure:
+        assert "and below 15 % a difference may be that of two starts" in line.reason
+    assert judged(b, a).beyond_threshold is False
 
 
 def test_several_subjects_have_a_greater_floor(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -122,7 +123,25 @@ def test_a_peak_is_told_only_if_a_level_beyond_it_is_resolved_to_be_worse(
     assert scale.fit is not None
     assert (scale.fit.peak is not None) is told
     assert ("peak" in scale.fit.intervals) is told
-    assert "kappa" in scale.fit.parameters
+    assert ("kappa" in scale.fit.parameters) is told, "fewer clients are never faster, else"
+    assert ("kappa" in scale.fit.intervals) is told
+
+
+def test_a_clock_that_falls_with_busy_cores_is_no_coherence() -> None:
+    """8 cores, a clock 1.45 times as fast for one: up to 88 of 100 were given a kappa."""
+    levels, rng = (1, 2, 4, 6, 8), np.random.default_rng(3)
+    n = np.asarray(levels, float)
+    rates = 1000 * n * (1.45 - 0.45 * (n - 1) / 7)
+    beaten = [compared(a, b, "faster") for a, b in pairwise(levels)]
+    found, bent = 0, 0
+    for _ in range(50):
+        noisy = rates * np.exp(0.005 * rng.standard_normal(len(levels)))
+        treatments = [treatment(k, rate) for k, rate in zip(levels, noisy.tolist(), strict=True)]
+        (scale,) = scales(treatments, ["throughput"], beaten)
+        alone = fit_usl(levels, noisy.tolist())
+        bent += alone is not None and "kappa" in alone.parameters
+        found += scale.fit is not None and "kappa" in scale.fit.parameters
+    assert found == 0 < bent
 
 
 def treatment(clients: int, rate: float) -> TreatmentResult:

@@ -129,11 +129,58 @@ def test_stalls_that_take_hardly_any_time_open_no_end() -> None:
     assert "How often the server stalls is not known" in after(1)
 
 
+ANY_RATE = "Its stalls alone break p99 < 50ms at the rates driven, and at any rate if they come"
+
+
+def paused_by_requests(every: int, pause_s: float) -> Serve:
+    """M/D/4 of 2 ms that pauses before each so manieth request, as a collector of garbage does."""
+    serve = fixed(4, 0.002)
+
+    def paused(due: Floats, rng: np.random.Generator) -> tuple[Floats, np.ndarray]:
+        begins: list[float] = []
+        for at in due[every::every].tolist():
+            begins.append(max(at, begins[-1] + pause_s) if begins else at)
+        if not begins:
+            return serve(due, rng)
+        begin = np.asarray(begins)
+        before = np.searchsorted(begin, due, side="right")
+        paused_s = np.minimum(due - begin[np.maximum(before - 1, 0)], pause_s)
+        lost_s = np.maximum(before - 1, 0) * pause_s + np.where(before > 0, paused_s, 0.0)
+        done, ok = serve(due - lost_s, rng)
+        at_work = begin - np.arange(begin.size) * pause_s
+        return done + pause_s * np.searchsorted(at_work, done, side="right"), ok
+
+    return paused
+
+
+@pytest.mark.parametrize(
+    ("serve", "limit"),
+    [(stalling(fixed(4, 0.002), 4, 0.06), 1340), (paused_by_requests(10_000, 0.1), 962)],
+    ids=["a little longer than the limit", "with the rate"],
+)
+def test_stalls_that_low_rates_outlast_break_no_promise_at_any_rate(
+    serve: Serve, limit: float
+) -> None:
+    """A quarter of the limit keeps the promise, with 0.4 % of the requests late, or none."""
+    for seed in range(4):
+        told = search(serve, "p99 < 50ms", 0.8 * limit, seed=seed).bracket
+        assert "at any rate" not in told.sentence
+        assert told.holds is None or told.holds < limit
+
+
+def test_stalls_that_break_a_promise_at_any_rate_are_said_to() -> None:
+    """A second of every ten: 9.5 % are late at each rate, however low."""
+    said = [search(stalling(fixed(4, 0.002), 10, 1.0), "p99 < 50ms", 1000, seed=s) for s in (1, 2)]
+    assert all(ANY_RATE in one.bracket.sentence for one in said)
+
+
 def test_how_often_a_server_stalls_has_an_interval() -> None:
     low, high = Found([900.0], [1.2], 300).share
     assert (low, high) == pytest.approx((0.0001, 0.0223), abs=1e-4)
     low, high = Found([900.0] * 20, [0.3] * 20, 300).share
     assert 0.01 < low < 0.02 < high
+    many = Found([900.0] * 20, [0.3] * 20, 300, 0.2)
+    assert (many.share, many.late) == ((low, high), pytest.approx(low / 3))
 
 
 @pytest.mark.parametrize("start", [400, 1600])

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from searchbench.analysis.capacity import connections, stalls, too_low
-from searchbench.analysis.capacity.changes import BEYOND, Changes, changes
+from searchbench.analysis.capacity.changes import BEYOND, TOO_SHORT, Changes, changes
 from searchbench.analysis.capacity.errors import Failing
 from searchbench.analysis.capacity.found import Bracket
 from searchbench.analysis.capacity.otherwise import (
@@ -22,7 +22,7 @@ from searchbench.analysis.capacity.otherwise import (
     changed_in_time,
     few_others,
 )
-from searchbench.analysis.capacity.pace import DOUBT, SURE_EFFORT, WIDTH, Driven, Seen
+from searchbench.analysis.capacity.pace import CLUSTERS, DOUBT, SURE_EFFORT, WIDTH, Driven, Seen
 from searchbench.analysis.capacity.posterior import Posterior
 from searchbench.analysis.capacity.said import (
     above_low,
@@ -120,17 +120,27 @@ def _between_stalls(found: Bracket, seen: Seen) -> Bracket:
         [d.rate_per_s for d in near if d.judged.stalls_s],
         [length for d in near for length in d.judged.stalls_s],
         sum(d.judged.lasted_s for d in near),
+        (time.limit_ns or 0.0) / 1e9,
     )
     least, most = stalled.share
     if most < stalls.SMALL * time.allowed:
         said = f"{stalled.sentence} That is too rare to move the limit."
         return replace(found, sentence=f"{found.sentence} {said}")
     said = (
-        f"Its stalls alone break {time.text} at any rate."
-        if least > time.allowed
-        else f"{HOW_OFTEN} is not known, and so neither is the rate that keeps the promise in the "
-        "long run: longer trials (more effort) would show more."
+        f"{HOW_OFTEN} is not known, and so neither is the rate that keeps the promise in the long "
+        "run: longer trials (more effort) would show more."
     )
+    if stalled.late > time.allowed:
+        said = (
+            f"Its stalls alone break {time.text} at the rates driven, and at any rate if they come "
+            "with the time, and not with the requests."
+        )
+    elif least > time.allowed:
+        said = (
+            f"{HOW_OFTEN} does not tell which rate keeps the promise in the long run: of a stall "
+            "only what waits longer than the limit is late, and at lower rates less does. Longer "
+            "trials (more effort) would show more."
+        )
     told = found.sentence
     if found.holds is not None and seen.stalled:
         told = f"In the trials without a stall: {told[:1].lower()}{told[1:]}"
@@ -148,8 +158,13 @@ def _after_overload(found: Bracket, seen: Seen) -> Bracket:
     told = found.sentence
     if found.chance_inside is not None and found.holds is not None:
         told = f"The promise holds at {per_s(found.holds)} (95 %)."
+    how = (
+        f"Either the server became slower, by overload or meanwhile, {TOO_SHORT}"
+        if seen.few
+        else "The server does not recover from overload, or it became slower meanwhile"
+    )
     said = (
-        "The server does not recover from overload, or it became slower meanwhile: it kept the "
+        f"{how}: it kept the "
         f"promise at {per_s(top.rate_per_s)} before {per_s(over.rate_per_s)} was driven, and broke "
         f"it at that rate afterwards. {told} Which rates it keeps if it was never overloaded is "
         f"not known: start it anew, and drive rates below {per_s(over.rate_per_s)} only."
@@ -210,15 +225,18 @@ def _bracket(seen: Seen, effort: float) -> Bracket:
     if slack > 1:
         low, high = low / math.sqrt(slack), high * math.sqrt(slack)
     inside = where.chance_below(high) - where.chance_below(low)
-    found = changes(used, low, where.quantile(0.5), high, differs=where.differs > SUSPECT)
+    found = changes(
+        used, low, where.quantile(0.5), high, differs=where.differs > SUSPECT, few=seen.few
+    )
     if found.lower or found.upper:
         return _changed(found, used, low, high)
     # In short trials the queue of an overload has grown or not: that looks like other speeds.
-    if effort >= SURE_EFFORT and where.differs >= CHANGES and where.speeds > APART:
+    told = effort >= SURE_EFFORT and not seen.few
+    if told and where.differs >= CHANGES and where.speeds > APART:
         return Bracket(None, None, _no_usual_speed(used, where))
     if low < min(rates) / BEYOND or high > max(rates) * BEYOND:
         return _beyond(used, low, high, where)
-    sentence = between(low, high, len(used)) + too_wide(low, high) + _differing(where)
+    sentence = between(low, high, len(used)) + too_wide(low, high) + _differing(where, few=seen.few)
     sentence += _lagging(used)
     return Bracket(low, high, sentence, inside)
 
@@ -241,14 +259,16 @@ def _changed(found: Changes, used: list[Driven], low: float, high: float) -> Bra
     return Bracket(holds, fails, " ".join(said))
 
 
-def _differing(where: Posterior) -> str:
+def _differing(where: Posterior, *, few: bool) -> str:
     """That the server was not equally fast in all trials; empty where it may have been."""
     if where.differs < CHANGES:
         return ""
+    by = f"{percent(where.speeds)} (standard deviation) from one to the next"
+    if few:
+        return f" Either the server's speed differs by about {by}, {TOO_SHORT}."
     return (
-        " The server changed between the trials: its speed differs by about "
-        f"{percent(where.speeds)} (standard deviation) from one to the next. If it scatters about "
-        "one usual speed, the interval is of that; at times it sustains less."
+        f" The server changed between the trials: its speed differs by about {by}. If it scatters "
+        "about one usual speed, the interval is of that; at times it sustains less."
     )
 
 
@@ -267,19 +287,26 @@ def _no_usual_speed(used: Sequence[Driven], where: Posterior) -> str:
 
 def rough(
     found: Bracket, effort: float, enough: float = SURE_EFFORT, *, by_queue: bool = False,
-    rare: str = "",
+    rare: str = "", clusters: float | None = None,
 ) -> Bracket:  # fmt: skip
     """The same; of trials too short for it, it is not said to hold with 95 %.
 
     ``enough``: the least effort of which it is. ``by_queue``: for the queue, and not for requests;
-    ``rare``: what these are so many for, if not for slow ones.
+    ``rare``: what these are so many for, if not for slow ones. ``clusters``: in how many late
+    requests came, if it is for these.
     """
     if effort >= enough or found.sentence.startswith(NOT_COMPARABLE):
         return found
     if found.holds is None and found.fails is None:
         return found
     told = found.sentence.replace("(95 %, ", "(").replace(" (95 %)", "")
-    if enough > SURE_EFFORT:
+    if clusters is not None:
+        told += (
+            f" {ROUGH}: near the limit late requests came in only about {clusters:.2g} clusters, "
+            f"and {CLUSTERS:g} are needed; of simulated searches with fewer up to a third missed "
+            f"the truth. Search with an effort of {enough:.2g} or more before you rely on it."
+        )
+    elif enough > SURE_EFFORT:
         trials = f"than {LONGEST_S * effort:g} s"
         why = f"requests that take so long need longer trials {trials}"
         if rare:
@@ -320,9 +347,12 @@ def _beyond(used: list[Driven], low: float, high: float, where: Posterior) -> Br
     else:
         unsure.append(f"whether it fails at {per_s(rates[-1])}, the highest rate driven")
     known.append(f"It is not certain {listed(unsure)}.")
+    middle = where.quantile(0.5)
+    if rates[0] <= middle <= rates[-1]:  # else it is of the curve alone
+        known.append(f"The limit is most likely near {per_s(middle)}.")
     known.append(
-        f"The limit is most likely near {per_s(where.quantile(0.5))}. Times vary too much from "
-        "trial to trial; use a quieter machine or longer trials (more effort)."
+        "Times vary too much from trial to trial; use a quieter machine or longer trials (more "
+        "effort)."
     )
     return Bracket(holds, fails, " ".join(known))
 

@@ -22,7 +22,9 @@ BEYOND = 1.05  # so far outside of an interval a trial contradicts it
 BY_FAR = 3  # between the quantiles of two trials at the same rate
 ABOUT, BY_MORE = 1.1, 10  # and where the other's rate is lower by less than this, kept or not
 PART = 0.5  # of a window; what is late for less is not too high a rate
-PAIRS = 2  # of trials that contradict each other, all in one order, from which on it is a drift
+PAIRS = 2  # of trials that contradict each other, all in one order, from which on it may be drift
+SURELY = 4  # of these no two with a trial in common, from which on it is one
+TOO_SHORT = "or the trials were too short to tell"
 CHANGE = 0.05  # share by which responses change within a window
 Floats = NDArray[np.float64]
 
@@ -40,12 +42,14 @@ class Changes:
 
 
 def changes(
-    used: Sequence[Driven], low: float, middle: float, high: float, *, differs: bool
-) -> Changes:
+    used: Sequence[Driven], low: float, middle: float, high: float, *, differs: bool,
+    few: bool = False,
+) -> Changes:  # fmt: skip
     """What the trials say against one server with a limit between ``low`` and ``high``.
 
     ``middle``: as likely above the limit as below.
-    ``differs``: its speed seems to differ from trial to trial.
+    ``differs``: its speed seems to differ from trial to trial. ``few``: late requests came in so
+    few clusters that chance may look like all of this.
     """
     found = Changes()
     slow = [d for d in used if _slow_for_a_part(d, used)]
@@ -60,10 +64,11 @@ def changes(
         if against:
             side.append(
                 "The trials contradict each other, so the server or the machine changed between "
-                f"them: the promise was {how} at {_rates(against)}."
+                f"them{f', {TOO_SHORT}' if few else ''}: the promise was {how} at "
+                f"{_rates(against)}."
             )
     if differs:
-        _in_order(used, found)
+        _in_order(used, found, few=few)
     _within(used, (low + high) / 2, found)
     _late_anyway(used, middle, found, differs=differs)
     return found
@@ -84,19 +89,43 @@ def _slow_for_a_part(one: Driven, used: Sequence[Driven]) -> bool:
     )
 
 
-def _in_order(used: Sequence[Driven], found: Changes) -> None:
-    """Drift: wherever two full trials contradict each other, the later one was the slower."""
+def _in_order(used: Sequence[Driven], found: Changes, *, few: bool) -> None:
+    """Drift: wherever two full trials contradict each other, the later one was the slower.
+
+    One odd trial contradicts several, and these pairs say no more than one of them does.
+    """
     fulls = list(enumerate(d for d in used if d.full))
-    orders = [
-        "slower" if i > j else "faster"
+    pairs = [
+        (i, j)
         for i, broken in fulls
         for j, kept in fulls
         if kept.seems_kept and not broken.seems_kept and broken.rate_per_s <= kept.rate_per_s
     ]
-    if len(orders) >= PAIRS and len(set(orders)) == 1:
-        how = orders[0]
-        side = found.lower if how == "slower" else found.upper
-        side.append(f"The server became {how} from trial to trial, and that may go on.")
+    orders = {"slower" if i > j else "faster" for i, j in pairs}
+    if len(pairs) < PAIRS or len(orders) != 1:
+        return
+    (how,) = orders
+    side = found.lower if how == "slower" else found.upper
+    if few or _apart(pairs) < SURELY:
+        side.append(f"Either the server became {how} with time, and that may go on, {TOO_SHORT}.")
+        return
+    side.append(f"The server became {how} from trial to trial, and that may go on.")
+
+
+def _apart(pairs: Sequence[tuple[int, int]]) -> int:
+    """How many of the pairs there are at most, no two of which have a trial in common."""
+    taken: dict[int, int] = {}
+
+    def takes(one: int, passed: set[int]) -> bool:
+        for i, j in pairs:
+            if i == one and j not in passed:
+                passed.add(j)
+                if j not in taken or takes(taken[j], passed):
+                    taken[j] = one
+                    return True
+        return False
+
+    return sum(takes(one, set()) for one in {i for i, _ in pairs})
 
 
 def _within(used: Sequence[Driven], middle: float, found: Changes) -> None:

@@ -19,7 +19,7 @@ from functools import cached_property
 
 from searchbench.analysis.capacity import answers, errors, filling, too_low
 from searchbench.analysis.capacity.posterior import TAIL, Posterior, posterior
-from searchbench.analysis.capacity.promise import Judged
+from searchbench.analysis.capacity.promise import Judged, Kept
 from searchbench.analysis.words import percent
 from searchbench.workload.load_table import (
     FEWEST,
@@ -38,6 +38,7 @@ LATE_ONES = 300  # that a full trial should have, where as many are late as may 
 CLUSTER = 150  # of more late requests at a time, trials are longer in proportion, up to twice
 AGAIN = 2  # full trials on each side: a server changes
 COVERED_S = 60.0  # of one below the limit: a merge or a neighbour may come once a minute
+CLUSTERS = 8.0  # of late requests in the trials near the limit, from which on they tell enough
 SHORTEST_S = 1.0
 SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
 USUAL = 0.01  # of the requests may be late, by the usual promise: a p99
@@ -232,10 +233,38 @@ class Seen:
         fulls = [(d, d.rate_per_s / middle) for d in self.used if d.full]
         return [d for d, at in fulls if 0.9 < at < 1], [d for d, at in fulls if 1 < at < 1.1]
 
+    @cached_property
+    def clusters(self) -> float:
+        """How many independent late requests the full trials near the limit have in all, at it.
+
+        By the mean of their design effects: a lucky window seems to have many by its own. Where no
+        trial is near, those count that are beside the limit; infinite: nothing has a time.
+        """
+        fulls = [d for d in self.used if d.full]
+        if not fulls:
+            return math.inf
+        near = [d for d in fulls if d.near] or [d for side in self.beside() for d in side] or fulls
+        own = [kept for d in near if (kept := _tightest(d)) is not None]
+        if not own:
+            return math.inf
+        effect = sum(k.requests / k.effective for k in own) / len(own)
+        return sum(k.requests * k.condition.allowed for k in own) / effect
+
+    @property
+    def few(self) -> bool:
+        """Whether these are so few that chance moves them together, and no interval is sure."""
+        return self.clusters < CLUSTERS
+
     def _alike(self, one: Driven) -> int:
         """How many trials for other promises are at about its rate; 1 if it was for this one."""
         others = [d.rate_per_s / one.rate_per_s for d in self.used if not d.own]
         return 1 if one.own else sum(abs(math.log(ratio)) < ALIKE for ratio in others)
+
+
+def _tightest(one: Driven) -> Kept | None:
+    """The condition on time that is nearest to its limit, or farthest beyond it."""
+    own = [k for k in one.judged.kept if k.condition.limit_ns and k.quantile_ns and k.effective]
+    return max(own, key=lambda k: (k.quantile_ns or 0) / (k.condition.limit_ns or 1), default=None)
 
 
 def _split(trials: Sequence[Driven]) -> tuple[list[float], list[Judged]]:
@@ -376,6 +405,15 @@ def enough(seen: Seen) -> float:
     return SURE_EFFORT * max(1.0, least / LONGEST_S)
 
 
+def least_effort(seen: Seen, effort: float) -> float:
+    """The same, by how many clusters of late requests the trials of this ``effort`` met, too."""
+    found = seen.by_rate
+    kept = {d.seems_kept for d in found.used}
+    if len(kept) < 2 or not found.few:
+        return enough(seen)
+    return max(enough(seen), effort * CLUSTERS / max(1.0, found.clusters))
+
+
 def _share(seen: Seen, index: int) -> float:
     """The share of the requests that a condition is about: 1, but of a class what was seen of it.
 
@@ -461,9 +499,10 @@ def _rate(seen: Seen, effort: float) -> tuple[float | None, bool]:
     again = min(len(below), len(above)) >= AGAIN
     lower = len(below) < len(above)
     if seen.narrow and again:
-        if max(d.seconds for d in below) >= 0.99 * COVERED_S * effort:
+        covered = max(d.seconds for d in below) >= 0.99 * COVERED_S * effort
+        if covered and (effort < SURE_EFFORT or not seen.few):
             return None, False
-        lower = True
+        lower = lower or not covered
     aside = max(1 + 0.4 * WIDTH, (high / low) ** 0.25)
     return max(LOWEST_PER_S, middle / aside if lower else middle * aside), True
 

@@ -45,6 +45,7 @@ Verdict = Literal["holds", "fails", "unclear"]
 Floats = NDArray[np.float64]
 
 OWN_SHARE = 0.1  # of the limit: less lateness of the client's own does not matter
+CLUSTERED = 5.0  # design effect from which on what is late waited in a queue
 _LEVEL = 0.95
 _NEVER = np.iinfo(np.int64).max  # the response of a request that did not end well
 
@@ -202,14 +203,43 @@ def seems_kept(promise: tuple[Condition, ...], trace: Trace) -> bool:
     return _as_it_was(promise, trace).seems_kept
 
 
+def builds_up(condition: Condition, trace: Trace) -> bool:
+    """Whether waits of half the limit hint at more of the limit than a lucky window had.
+
+    Long waits have an exponential tail (Kingman, 1962), so as a share p of them is above half the
+    limit, p² is above it; and there are more clusters of the shorter ones. Where these do not
+    cluster, it is the requests that take so long, and nothing follows from them.
+    """
+    if condition.limit_ns is None:
+        return False
+    inside = trace.measured()
+    own = _of_class(condition, trace, inside)
+    due, response = trace.due[inside][own], _responses(trace)[own]
+    if not due.size:
+        return False
+    edges = np.linspace(*trace.window, throughput.SLICES + 1)
+    late = response >= condition.limit_ns / 2
+    effect = within.design_effect(due, late, edges)
+    effective = due.size / effect
+    x = float(late.mean()) * effective
+    tail = (1 - _LEVEL) / 2
+    high = beta(1 - tail, x + 1, effective - x) if x < effective else 1.0
+    return effect >= CLUSTERED and high >= math.sqrt(condition.allowed)
+
+
+def _responses(trace: Trace) -> NDArray[np.int64]:
+    """Of the requests due in the window; what never ended well is later than anything."""
+    inside = trace.measured()
+    due, done = trace.due[inside], trace.done[inside]
+    ended = (done >= 0) & (trace.outcome[inside] == 0)
+    return np.where(ended, np.maximum(done - due, 1), _NEVER)
+
+
 def _as_it_was(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     """The window against the promise, whoever made its requests late."""
     inside = trace.measured()
-    due, done = trace.due[inside], trace.done[inside]
+    due, response = trace.due[inside], _responses(trace)
     edges = np.linspace(*trace.window, throughput.SLICES + 1)
-    ended = (done >= 0) & (trace.outcome[inside] == 0)
-    # What never ended well is later than anything.
-    response = np.where(ended, np.maximum(done - due, 1), _NEVER)
     kept = []
     for condition in promise:
         own = _of_class(condition, trace, inside)

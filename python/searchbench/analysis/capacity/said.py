@@ -13,12 +13,20 @@ from searchbench.analysis.capacity.found import Bracket
 from searchbench.analysis.capacity.pace import WIDTH, Driven, Seen
 from searchbench.analysis.words import per_s, percent, plural
 
+STARTS = 3  # searches, each of a start of its own, from which on their hull is said with 95 %
+
 
 def between(low: float, high: float, trials: int, searches: int = 1) -> str:
-    """The interval in a sentence."""
+    """The interval in a sentence; of two searches it is no 95 %, as starts differ."""
     by = f"{trials} {plural(trials, 'trial', 'trials')}"
-    by = f"{searches} searches, {by}" if searches > 1 else by
-    return f"The limit is between {per_s(low)} and {per_s(high)} (95 %, {by})."
+    if searches == 1:
+        return f"The limit is between {per_s(low)} and {per_s(high)} (95 %, {by})."
+    sure = "95 %, " if searches >= STARTS else ""
+    few = "" if sure else " Two starts do not show how much starts differ: search three times."
+    return (
+        f"The limit of these starts is between {per_s(low)} and {per_s(high)} ({sure}{searches} "
+        f"searches, {by}).{few}"
+    )
 
 
 def apart(low: float, high: float, trials: int, searches: int) -> str:

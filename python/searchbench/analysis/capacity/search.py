@@ -28,11 +28,12 @@ from searchbench.analysis.capacity.pace import (
     enough,
     following,
     full_s,
+    least_effort,
     rare,
     warmup_s,
 )
 from searchbench.analysis.capacity.promise import Judged, judge
-from searchbench.analysis.capacity.said import apart, between, watched
+from searchbench.analysis.capacity.said import STARTS, apart, between, watched
 from searchbench.analysis.judgement import Capacity, CapacityTrial, Finding
 from searchbench.analysis.remedies import spelt
 from searchbench.analysis.roles import truth
@@ -246,12 +247,17 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
     found = []
     for promise, text in enumerate(judging.promises):
         seen = [seen_by(s.trials, s.judged, promise, judging.effort) for s in searches]
-        least = max((enough(one) for one in seen), default=SURE_EFFORT)
+        least = max((least_effort(one, judging.effort) for one in seen), default=SURE_EFFORT)
+        by_length = max((enough(one) for one in seen), default=SURE_EFFORT)
+        few = min((one.by_rate.clusters for one in seen), default=None)
         each = [bracket(one, judging.effort) for one in seen]
         hull = _hull(each, seen)
         queue = any(enough(one) == least and by_queue(one) for one in seen)
         of_rare = next((rare(one) for one in seen if one.driven and enough(one) == least), "")
-        hull = rough(hull, judging.effort, least, by_queue=queue, rare=of_rare)
+        hull = rough(
+            hull, judging.effort, least, by_queue=queue, rare=of_rare,
+            clusters=few if least > by_length else None,
+        )  # fmt: skip
         breaks_first = first.breaks_first(seen, promises[promise])
         of_class = first.sentence(breaks_first) or first.broken_at_all(seen, promises[promise])
         found.append(
@@ -329,7 +335,8 @@ def _hull(brackets: Sequence[Bracket], seen: Sequence[Seen]) -> Bracket:
         told = apart(low, high, trials, n) + also
         return Bracket(low, high, told, broken_up_to=up_to)
     told = between(low, high, trials, n) + also
-    return Bracket(low, high, told, min(chances, default=None), up_to)
+    chance = min(chances, default=None) if n >= STARTS else None
+    return Bracket(low, high, told, chance, up_to)
 
 
 def _trial(one: Driven) -> CapacityTrial:

@@ -62,18 +62,30 @@ class Found:
     """Stalls of several trials, of which some broke the promise.
 
     ``rates``: at which there was one. ``share``: of the time without a reply, at least and at most
-    in the long run (95 %): how many there are is Poisson.
+    in the long run (95 %): how many there are is Poisson. ``limit_s``: of the promise.
     """
 
     rates: Sequence[float]
     lengths_s: Sequence[float]
     watched_s: float
+    limit_s: float = 0.0
 
     @property
     def share(self) -> tuple[float, float]:
         """Of the time, in the long run."""
-        n = len(self.lengths_s)
-        each = sum(self.lengths_s) / n / self.watched_s
+        return self._in_the_long_run(self.lengths_s)
+
+    @property
+    def late(self) -> float:
+        """Of the requests, at least those that a stall makes late with nothing else in the queue.
+
+        Who comes in the last ``limit_s`` of a stall is answered in time, if no others wait.
+        """
+        return self._in_the_long_run([max(0.0, one - self.limit_s) for one in self.lengths_s])[0]
+
+    def _in_the_long_run(self, lengths_s: Sequence[float]) -> tuple[float, float]:
+        n = len(lengths_s)
+        each = sum(lengths_s) / n / self.watched_s
         low, high = chi_square(_TAIL, 2 * n) / 2, chi_square(1 - _TAIL, 2 * (n + 1)) / 2
         return each * low, each * high
 

@@ -106,7 +106,7 @@ def of(
     ratio, log = line.ratio, math.log(line.ratio.value)
     gain = log > 0 and otherwise.least(ratio) <= line.answers_floor > 1
     if line.metric.startswith("capacity"):  # a search drives rates of its own, and has no state
-        return line, _once(line) if gain else []
+        return _by_start(line), _once(line) if gain else []
     sides = [
         [
             (f"further run {i} of the {which}" if i else f"the {which}", run, key)
@@ -161,6 +161,18 @@ def _of_lag(line: RecordLine, sides: Sequence[Sequence[tuple[str, Run, Key]]]) -
     which = "the second" if line.ratio.value < 1 else "the first"
     made, noise = late.floor(of[0], of[1], loads, line.metric), line.floor
     return late.why(which, made, line.ratio, 1.0 if line.run_sd is not None else noise)
+
+
+def _by_start(line: RecordLine) -> RecordLine:
+    """A limit that moved by no more than two starts may move it, where no further run shows it."""
+    if line.run_sd is not None or line.ratio is None:
+        return replace(line, start_floor=1.0)
+    span, most = line.ratio.interval, line.start_floor
+    low, high = (span.low, span.high) if span else (line.ratio.value, line.ratio.value)
+    if line.verdict != "differs" or low > most or high < 1 / most:
+        return line
+    reason = f"{line.reason}; {builds.said_of_starts(most)}"
+    return replace(line, verdict="not resolved", reason=reason)
 
 
 def _once(line: RecordLine) -> list[str]:

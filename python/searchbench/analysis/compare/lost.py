@@ -192,6 +192,8 @@ def _seems_lost(line: RecordLine, threshold: float) -> bool:
         return not line.metric.startswith("capacity")
     if span.level < LEVEL or uncounted.SURE in line.reason:
         return True
+    if line.metric.startswith("capacity") and line.start_floor > 1:
+        return span.high < 1
     if line.p_value is None or line.p_value >= ALPHA:
         return False
     noise = line.run_sd is None and abs(math.log(ratio.value)) <= math.log(line.floor)

@@ -193,13 +193,28 @@ def _scale(
     )
     counts = factor.rsplit(".", 1)[-1]
     fit = fit_usl(x, y) if metric == "throughput" and counts in CONCURRENCY else None
-    if fit and fit.peak:
-        worse = [x[i] for i, name in enumerate(names) if name in below]
-        if max(worse, default=0.0) <= fit.peak:
-            spans = {name: span for name, span in fit.intervals.items() if name != "peak"}
-            fit = replace(fit, peak=None, intervals=spans)
+    if fit:
+        fit = _resolved(fit, x[at], [x[i] for i, name in enumerate(names) if name in below])
     return Scale(
         factor, metric, figures[0].unit, held, Curve(label, x, y, low, high), x[at], unclear, fit
+    )
+
+
+def _resolved(fit: Fit, best: float, worse: Sequence[float]) -> Fit:
+    """The fit without what no comparison shows: coherence makes more clients slower than fewer,
+    and a peak makes those beyond it slower. ``worse``: levels that the ``best`` is better than.
+
+    A clock that falls as more cores are busy bends the curve as coherence does, and it never falls.
+    """
+    most = max(worse, default=0.0)
+    out = {"peak"} if fit.peak and most <= fit.peak else set()
+    if most <= best:
+        out = {"peak", "kappa"}
+    return replace(
+        fit,
+        parameters={name: value for name, value in fit.parameters.items() if name not in out},
+        intervals={name: span for name, span in fit.intervals.items() if name not in out},
+        peak=None if "peak" in out else fit.peak,
     )
 
 

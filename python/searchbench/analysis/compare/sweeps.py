@@ -17,8 +17,8 @@ from typing import Any
 from searchbench.analysis.agreement import agreement, answers
 from searchbench.analysis.capacity import alike as capacity_alike
 from searchbench.analysis.capacity.ratio import middle, ratio_of
-from searchbench.analysis.capacity.verdict import above, interval, leads, unordered
-from searchbench.analysis.compare import lesser, loads, otherwise
+from searchbench.analysis.capacity.verdict import SEARCHES, above, interval, leads, unordered
+from searchbench.analysis.compare import builds, lesser, loads, otherwise
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.compare.same_work import SIDES, SameWork, same_work
 from searchbench.analysis.compare.unread import Unread
@@ -152,7 +152,8 @@ def match_capacities(a: Run, b: Run) -> Matched:
         for promise in sides[0][x_name]
         if promise in sides[1][y_name]
     ]
-    lines = (_limits(sides[0][x][p], sides[1][y][p], why, made) for x, y, p, why, made in both)
+    gap = builds.alike(len(both), builds.STARTS_SD)
+    lines = (_limits(sides[0][x][p], sides[1][y][p], why, made, gap) for x, y, p, why, made in both)
     judging = b.record.plan.judging
     drafts = [(replace(line, reason=spelt(line.reason, judging)), None) for line in lines]
     only = [
@@ -374,7 +375,10 @@ def _behind(a: Point, b: Point) -> str:
     return ", ".join(said)
 
 
-def _limits(x: Capacity, y: Capacity, barrier: str, made: tuple[str, float]) -> RecordLine:
+def _limits(
+    x: Capacity, y: Capacity, barrier: str, made: tuple[str, float], starts: float
+) -> RecordLine:
+    """``starts``: the gap that two starts may make, which few searches of a side do not cover."""
     doubt, floor = made
     moved, apart = above(y, x) or above(x, y), leads(y, x) or leads(x, y)
     unknown = [
@@ -407,4 +411,5 @@ def _limits(x: Capacity, y: Capacity, barrier: str, made: tuple[str, float]) -> 
         reason=barrier or f"{interval(x)} and {interval(y)}{overlap}{in_doubt}",
         answers_doubt=doubt,
         answers_floor=floor,
+        start_floor=starts if min(x.searches, y.searches) < SEARCHES else 1.0,
     )

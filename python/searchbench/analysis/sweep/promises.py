@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from searchbench.analysis.capacity import stalls
-from searchbench.analysis.capacity.promise import Judged, Kept, judge, others_at_most
+from searchbench.analysis.capacity.promise import (
+    Judged,
+    Kept,
+    builds_up,
+    judge,
+    others_at_most,
+)
 from searchbench.analysis.judgement import (
     Estimate,
     Interval,
@@ -105,7 +111,10 @@ def _promised(
     method = "exact binomial of the effective requests"
     span = Interval(worst.low, worst.high, within.LEVEL, method)
     share = Estimate(worst.share, "share", worst.requests, span)
-    found, why = _weighed(worst, whole, closed=trial.load.kind == "closed")
+    closed = trial.load.kind == "closed"
+    found, why = _weighed(worst, whole, closed=closed)
+    if found == "kept" and not closed:
+        found, why = _in_the_long_run(parts, trial, trace, why)
     by_others = False
     if found == "kept" and others[0]:
         most = others_at_most(*others)
@@ -171,6 +180,20 @@ def _weighed(worst: Kept, whole: Judged, *, closed: bool) -> tuple[PromiseVerdic
     if worst.verdict == "holds":
         return "kept", said
     return "cannot tell", f"{said}; a longer window would show it"
+
+
+def _in_the_long_run(
+    parts: Sequence[tuple[Condition, Judged]], trial: Trial, trace: Trace, said: str
+) -> tuple[PromiseVerdict, str]:
+    """What seems kept: not told where waits build up. A closed loop holds them back itself."""
+    building = [c for c, _ in parts if builds_up(c, _resolved(c.limit_ns, trial, trace))]
+    if not building:
+        return "kept", said
+    half = digits((building[0].limit_ns or 0.0) / 2e6)
+    return "cannot tell", (
+        f"{said}; but waits build up: so many took {half} ms or more that in the long run more "
+        f"than {_percent(building[0].allowed)} may be late; a longer window would show it"
+    )
 
 
 def _resolved(limit_ns: float | None, trial: Trial, trace: Trace) -> Trace:

@@ -101,8 +101,8 @@ def of_span(
     share_of_one, in_use = server.busiest_thread_share, server.cpu_s / seconds
     if share_of_one is not None and share_of_one >= BUSY:
         number = f"{server.busiest_thread} ran {percent(share_of_one)} of the time, the server used"
-        if in_use >= SEVERAL:  # others ran too, and may have been as busy
-            return Seen("unknown", f"{number} {of}; whether they waited for it is not on record")
+        if in_use >= SEVERAL:
+            return Seen("unknown", f"{number} {of}; {_AS_BUSY}")
         return Seen("one thread", f"{number} {of}")
     if BUSY <= in_use < SEVERAL:
         return Seen("one thread", f"the server used {in_use:.2f} cores of {cores}")
@@ -154,8 +154,10 @@ def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) ->
     # Where requests in service are worked on, each by a thread of its own, none waits for one.
     at_work = inside >= SEVERAL and server.cpu_s / seconds >= IDLE * inside
     if cores > 1 and share is not None and share >= BUSY and not at_work:
-        yield Seen("one thread", f"{server.busiest_thread} ran {percent(share)} of the time, the "
-                   f"server used {of}")  # fmt: skip
+        number = f"{server.busiest_thread} ran {percent(share)} of the time, the server used {of}"
+        if server.cpu_s / seconds >= SEVERAL:
+            yield Seen("unknown", f"{number}; {_AS_BUSY}")
+        yield Seen("one thread", number)
     if disk is not None and disk.part == "unknown":
         yield disk
     aside = f"; {disk.number}" if disk is not None else ""
@@ -296,6 +298,9 @@ def _used_up(
             yield device, words, not (key.startswith("write") and rate > OVER * most)
 
 
+_AS_BUSY = (
+    "other threads ran too, and whether they waited for it, or were as busy, is not on record"
+)
 _NOT_KNOWN = "how much of that was the server's is not on record"
 
 
