@@ -147,8 +147,8 @@ def _band(text: str, at_s: float, of: LogJudgement, *, below: bool) -> Statement
     if below:
         near = [b for b in found if (b.at_s or 0.0) < at_s]
         if near and near[0].at_s is None and resolution > at_s * 1.001:
-            below = f"below {seconds(resolution)}"
-            return Statement(what, text, below, UNKNOWN, f"the log does not show times {below}")
+            least = f"below {seconds(resolution)}"
+            return Statement(what, text, least, UNKNOWN, f"the log does not show times {least}")
         if near:
             return Statement(what, text, _where(near[0], resolution), SAME)
     else:
