@@ -61,7 +61,7 @@ def test_whoever_is_in_front_by_less_than_a_drift_may_make_only_leads(
     tmp_path: Path, speeds: float, turns: bool, sure: bool
 ) -> None:
     servers = {"a": fixed(4, 0.002), "b": fixed(4, 0.0015)}
-    lab = Lab(tmp_path / "r", servers, (PROMISE,), effort=0.3, look_per_s=1500, turns=turns)
+    lab = Lab(tmp_path / "r", servers, (PROMISE,), effort=0.5, look_per_s=1500, turns=turns)
     record = lab.run()
     found = judge(record)
     assert [c.speeds for c in found.capacity] == [0.0, 0.0], "neither server changed"

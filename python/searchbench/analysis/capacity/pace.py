@@ -38,6 +38,7 @@ LATE_ONES = 300  # that a full trial should have, where as many are late as may 
 CLUSTER = 150  # of more late requests at a time, trials are longer in proportion, up to twice
 AGAIN = 2  # full trials on each side: a server changes
 COVERED_S = 60.0  # of one below the limit: a merge or a neighbour may come once a minute
+STEEP = 10.0  # times as many late as may be, or so many times fewer: no chance moves a limit there
 CLUSTERS = 8.0  # of late requests in the trials near the limit, from which on they tell enough
 SHORTEST_S = 1.0
 SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
@@ -253,7 +254,20 @@ class Seen:
     @property
     def few(self) -> bool:
         """Whether these are so few that chance moves them together, and no interval is sure."""
-        return self.clusters < CLUSTERS
+        return self.clusters < CLUSTERS and not self.steep
+
+    @cached_property
+    def steep(self) -> bool:
+        """Whether the share that is late passes from hardly any to most within a few percent.
+
+        As where the service hardly varies, and a queue is there or not. Then most full trials
+        beside the limit are far on one side of what may be late, and clusters decide nothing.
+        """
+        own = [k for side in self.beside() for d in side if (k := _tightest(d)) is not None]
+        times = [k.share / k.condition.allowed for k in own]
+        few = sum(t <= 1 / STEEP for t in times)
+        many = sum(t >= STEEP for t in times)
+        return min(few, many) >= max(1, len(times) - few - many)
 
     def _alike(self, one: Driven) -> int:
         """How many trials for other promises are at about its rate; 1 if it was for this one."""
