@@ -334,4 +334,4 @@ def test_other_rows_in_a_later_trial_are_seen() -> None:
 
     assert [one.label for one in ways("a")] == ["a"], "all of its trials returned the same"
     (found,) = differing([*ways("a"), *ways("b")])
-    assert (found.a, found.b, found.row_b) == ("a", "b, in block 2", "9")
+    assert (found.a, found.b, found.only_b) == ("a", "b, in block 2", ("9",))

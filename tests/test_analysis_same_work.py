@@ -222,7 +222,7 @@ def test_a_limit_is_not_greater_by_the_one_dear_request_that_is_answered_with_no
 
     monkeypatch.setattr(searches, "_replies", replies)
     servers = {"a": dear(0.001, 0.012 if sure is False else 0.002), "b": dear(*b)}
-    lab = Lab(tmp_path / "r", servers, (f"p99 < {limit_ms}ms",), effort=0.3, look_per_s=800.0,
+    lab = Lab(tmp_path / "r", servers, (f"p99 < {limit_ms}ms",), effort=1.0, look_per_s=800.0,
               other=("b",))  # fmt: skip
     found = judge(lab.run()).verdict
     assert found.best == ("b" if sure else None)

@@ -87,7 +87,7 @@ def test_bands_are_the_same_where_they_lie(tmp_path: Path, log: Path) -> None:
     short = sphinx(tmp_path / "b.log", np.repeat([0, 90], [800, 800]), [1] * 1600, ["i"] * 1600)
     found = judged(tmp_path, text + "[[bands]]\nat_s = 0.001\n", short)
     assert found["a band, below 100 µs"].verdict == "cannot be told here"
-    assert "knows nothing below 1 ms" in found["a band, below 100 µs"].why
+    assert "does not show times below 1 ms" in found["a band, below 100 µs"].why
     assert found["a band, 1 ms"].verdict == "cannot be told here"
 
 
@@ -99,7 +99,7 @@ def test_which_number_of_words_is_fastest_and_slowest(tmp_path: Path, log: Path)
     (alike,) = judged(tmp_path, "[words]\nfastest = 1\n", sphinx(
         tmp_path / "c.log", np.full(2000, 20), [1, 2] * 1000, ["i"] * 2000)).values()  # fmt: skip
     assert alike.verdict == "cannot be told here"
-    assert "not told apart" in alike.why
+    assert "cannot be told apart" in alike.why
 
 
 def test_whether_larger_indexes_are_slower(tmp_path: Path, log: Path) -> None:

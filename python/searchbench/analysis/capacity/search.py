@@ -252,11 +252,11 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
         few = min((one.by_rate.clusters for one in seen), default=None)
         each = [bracket(one, judging.effort) for one in seen]
         hull = _hull(each, seen)
-        queue = any(enough(one) == least and by_queue(one) for one in seen)
-        of_rare = next((rare(one) for one in seen if one.driven and enough(one) == least), "")
+        queue = any(enough(one) == by_length and by_queue(one) for one in seen)
+        of_rare = next((rare(one) for one in seen if one.driven and enough(one) == by_length), "")
         hull = rough(
             hull, judging.effort, least, by_queue=queue, rare=of_rare,
-            clusters=few if least > by_length else None,
+            clusters=few if by_length <= judging.effort < least else None,
         )  # fmt: skip
         breaks_first = first.breaks_first(seen, promises[promise])
         of_class = first.sentence(breaks_first) or first.broken_at_all(seen, promises[promise])

@@ -50,8 +50,8 @@ def statement_times(record: Record, trials: Sequence[Trial]) -> tuple[StatementT
 
 def _of_trial(record: Record, trial: Trial) -> NDArray[np.float64] | None:
     """Seconds of each statement, in their order, and of what is between; None: not on record."""
-    operation, window = trial.operation, trial.window
-    if operation is None or not operation.parts or window is None:
+    operation = trial.operation
+    if operation is None or not operation.parts or (window := trial.window) is None:
         return None
     table = record.statements(trial.trial)
     if not table.num_rows:
