@@ -256,16 +256,19 @@ def _out_of_time(study: Study, treatment: Treatment, table: Mapping[str, Any]) -
     if table.get("stages") is not None:
         seconds = sum(stage.seconds for stage in stages_of(table["stages"]))
         if abs(seconds - stop_s) > 0.001:
-            rest = (f"add a stage for the rest, as in [{stop_s - seconds:g}, 0], which writes "
-                    "nothing" if seconds < stop_s else "shorten them, or make the window longer")  # fmt: skip
-            return "stages", (f"the stages last {seconds:g} s, and the drive {stop_s:g} s (its "
-                              f"window begins at {begin_s:g} s): {rest}")  # fmt: skip
+            remedy = "shorten them, or make the window longer"
+            if seconds < stop_s:
+                pause = f"[{stop_s - seconds:g}, 0]"
+                remedy = f"add a stage for the rest, as in {pause}, which writes nothing"
+            drive = f"the drive {stop_s:g} s (its window begins at {begin_s:g} s)"
+            return "stages", f"the stages last {seconds:g} s, and {drive}: {remedy}"
     if table.get("times") is not None:
         due = changes.due_ns(table, begin_ns, stop_ns, base=study.base)
         if due is not None and not (due >= begin_ns).any():
             last = f", and the last is at {due[-1] / 1e9:g} s" if len(due) else ""
-            return "times", (f"none of the times is in the window, {begin_s:g} s to {stop_s:g} s of "
-                             f"the drive{last}: take a longer file, or another `speed`")  # fmt: skip
+            window = f"the window, {begin_s:g} s to {stop_s:g} s of the drive"
+            remedy = "take a longer file, or another `speed`"
+            return "times", f"none of the times is in {window}{last}: {remedy}"
     return "", ""
 
 

@@ -88,7 +88,8 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
 _OF: Mapping[str, tuple[str, ...]] = {
     "write": (
         "documents", "share", "insert", "update", "delete", "batch", "documents_per_s", "stages",
-        "arrivals", "times", "speed", "every_s", "after_s", "clients", "connections", "marker_every_s", "ask_every_ms",
+        "arrivals", "times", "speed", "every_s", "after_s", "clients", "connections",
+        "marker_every_s", "ask_every_ms",
     ),
     "publish": ("every_s", "after_s"),
     "job": ("job", "every_s", "after_s"),

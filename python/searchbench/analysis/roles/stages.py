@@ -22,7 +22,7 @@ from searchbench.record.roles import RoleRun
 from searchbench.workload.shape import stages_of, starts_of
 
 _BINS = 40
-_ENDED_S = 0.1  # of the drive: a file of times that ends so long before it is said to
+_ENDED = 0.1  # of the drive: a file of times that ends so long before it is said to
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,11 @@ def over_time(record: Record, trial: Trial, end_ns: int) -> WrittenOver | None:
             stages = stages_of(run.keys["stages"])
             starts = starts_of(stages)
             x = [v for at in range(len(stages)) for v in starts[at : at + 2]]
-            offered = Curve("offered", tuple(x), tuple(v for s in stages for v in (s.first, s.last)))
-        last_s = float(made.due.max(initial=0)) / 1e9
-        ended = run.keys.get("times") is not None and end_ns / 1e9 - last_s > _ENDED_S * end_ns / 1e9
-        return WrittenOver(offered, acknowledged, last_s if ended else None)
+            y = [rate for stage in stages for rate in (stage.first, stage.last)]
+            offered = Curve("offered", tuple(x), tuple(y))
+        last_ns = int(made.due.max(initial=0))
+        ended = run.keys.get("times") is not None and last_ns < (1 - _ENDED) * end_ns
+        return WrittenOver(offered, acknowledged, last_ns / 1e9 if ended else None)
     return None
 
 

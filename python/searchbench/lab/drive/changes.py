@@ -27,7 +27,7 @@ from searchbench.lab.wire.order import I64, Order, each_once
 from searchbench.workload.changes import KINDS, allowed, due_ns, lacking, shares
 from searchbench.workload.queries.algebra import Mode, Query, Terms
 from searchbench.workload.roles import is_random
-from searchbench.workload.shape import starts_of, stages_of
+from searchbench.workload.shape import stages_of, starts_of
 
 MARKER = "sbmarker"
 """The word of all markers."""

@@ -87,7 +87,7 @@ def _written(found: Sequence[tuple[str, OverTime]]) -> Iterator[Line]:
                 f"{numbers.digits(s)} s: {numbers.digits(n)} documents/s"
                 for s, n in zip(curve.x, curve.y, strict=True)
             )
-            yield Line(curve, f"{line(label)}, {curve.name}", at, tips, dashed=dashed)
+            yield Line(curve, f"{line(label)}, {curve.label}", at, tips, dashed=dashed)
 
 
 def _without_answers(over: OverTime) -> tuple[float, ...]:
