@@ -1,8 +1,9 @@
 """The judgement as CSV: files with headers that stay, for spreadsheets and scripts.
 
 Six files, a seventh (``steps``) of a sweep or a search for capacity, and of the latter an eighth;
-two of operations; one more each for jobs, for classes of queries, for roles, for readers beside
-them and their capacity, for faults and for overloads, where there are any.
+two of operations; one more each for jobs, for classes of queries, for roles, for the stages of
+writers, for readers beside them and their capacity, for faults and for overloads, where there are
+any.
 Numbers are written whole (``repr``), in seconds, bytes and shares 0..1; an absent number is an
 empty cell. New columns are only ever added at the right.
 """
