@@ -193,7 +193,7 @@ def test_a_writer_with_stages_wrote_what_they_say_and_it_adds_up(
 def test_the_page_and_the_sheets_have_the_stages_of_a_writer(
     shaped: Record, tmp_path: Path
 ) -> None:
-    write_report(judge(shaped), shaped, tmp_path)
+    write_report(shaped, judge(shaped), tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "What was written, stage by stage." in page
     assert "what the writer was asked for (dashed)" in page
@@ -214,6 +214,6 @@ def test_a_log_of_writes_is_replayed_and_its_end_is_said(tmp_path: Path) -> None
     assert own.applied is not None
     assert own.applied.before is not None
     assert own.applied.after == own.applied.before + 40
-    write_report(judge(record), record, tmp_path / "page")
+    write_report(record, judge(record), tmp_path / "page")
     page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
-    assert "the file of times came to an end at 1.9 s" in page
+    assert "the file of times came to an end at 1.90 s of 4 s" in page
