@@ -54,6 +54,11 @@ _CAPACITY = (
     "writes only."
 )
 
+_STAGES = (
+    "A request counts for the stage in which it was due. Each figure is the middle one of the "
+    "treatment's valid trials. The figures of the table before this one are of the readers' "
+    "window alone."
+)
 _FAULTS = (
     "A fault does not make a trial invalid: the audit covers the window before it. Answers are "
     "normal again from the first good request of the first span of time that is like those before "
@@ -96,6 +101,9 @@ def section(content: Content) -> Section | None:
             o.events for _, o in over
         )
         shaded += " Below: good answers." * any(o.good is not None for _, o in over)
+        if any(o.written is not None for _, o in over):
+            shaded += (" Below: what the writer was asked for (dashed), and what the system "
+                       "acknowledged (solid).")  # fmt: skip
         blocks += figure(
             f"roles-over-time-{number}",
             f"Response times of the readers: {line(pair.label)}",
@@ -107,6 +115,7 @@ def section(content: Content) -> Section | None:
     if writers:
         blocks += [Text("What was written.", "lead"), tables.writers(writers)]
         blocks += [Text(said, "quiet") for said in _of_writers(writers)]
+        blocks += _stages(judged, writers)
     if judged.answers:
         blocks += [Text("Answers while documents changed.", "lead"), Text(_MEANWHILE, "quiet")]
         blocks.append(Points(tuple(_held(judged.answers))))
@@ -124,6 +133,24 @@ def section(content: Content) -> Section | None:
     if others:
         blocks += [Text("Publishers and jobs.", "lead"), tables.others(others)]
     return Section("roles", "Beside the readers", tuple(blocks), "Beside the readers")
+
+
+def _stages(judged: RolesJudged, writers: Sequence[RoleResult]) -> list[Block]:
+    """Writers whose rate changes, stage by stage."""
+    blocks: list[Block] = []
+    shaped = [r for r in writers if r.stages]
+    if shaped:
+        blocks += [Text("What was written, stage by stage.", "lead"), tables.stages(shaped)]
+        blocks.append(Text(_STAGES, "quiet"))
+    for r in writers:
+        over = judged.over_time.get(r.treatment)
+        if over is not None and over.written is not None and over.written.ended_s is not None:
+            blocks.append(Text(
+                f"{line(r.label)}: the file of times came to an end at "
+                f"{numbers.digits(over.written.ended_s)} s of {numbers.digits(over.end_s)} s. "
+                "After that nothing was written."
+            ))  # fmt: skip
+    return blocks
 
 
 def of_search(content: Content) -> Section | None:

@@ -15,6 +15,7 @@ from searchbench.analysis.roles.model import (
     Pace,
     RoleResult,
     Visible,
+    WriterStage,
 )
 from searchbench.report.document.blocks import Cell, Table
 from searchbench.report.document.text import line
@@ -155,6 +156,42 @@ def _ratio(one: CapacityBeside) -> Cell:
 def writers(rows: Sequence[RoleResult]) -> Table:
     """What each writer got done."""
     return table(rows, text("Treatment", lambda r: named(r.label), 2), *_figures(rows, _WRITER))
+
+
+def stages(rows: Sequence[RoleResult]) -> Table:
+    """A row for each stage of each writer, with what the readers met meanwhile."""
+    found = [(r, at, stage) for r in rows for at, stage in enumerate(r.stages, 1)]
+
+    def asked(row: _OfStage) -> Cell:
+        first, last = row[2].first_per_s, row[2].last_per_s
+        if first == last:
+            return Cell(f"{numbers.digits(first)}/s", repr(first))
+        return Cell(f"{numbers.digits(first)} to {numbers.digits(last)}/s")
+
+    def per_s(name: str, row: _OfStage) -> Cell:
+        rate = float(getattr(row[2], name)) / row[2].seconds
+        return Cell(f"{numbers.digits(rate)}/s", repr(rate))
+
+    def time(name: str, row: _OfStage) -> Cell:
+        return known(getattr(row[2], name), lambda s: numbers.human(s, "s"))
+
+    return table(
+        found,
+        text("Treatment", lambda r: named(r[0].label), 2),
+        text("Stage", lambda r: Cell(
+            f"{r[1]}: {r[2].start_s:g} to {r[2].start_s + r[2].seconds:g} s"), 1.6),
+        number("Documents asked", asked),
+        number("Begun", partial(per_s, "offered")),
+        number("Acknowledged", partial(per_s, "acknowledged")),
+        number("Service p50", partial(time, "service_p50_s")),
+        number("Behind at the end", partial(time, "behind_s")),
+        number("Readers' p50", partial(time, "readers_p50_s")),
+        number("Readers' p99", partial(time, "readers_p99_s")),
+        source="role_stages.csv",
+    )  # fmt: skip
+
+
+_OfStage = tuple[RoleResult, int, WriterStage]
 
 
 def others(rows: Sequence[RoleResult]) -> Table:
