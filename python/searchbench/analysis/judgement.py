@@ -338,6 +338,8 @@ class Comparison:
     replies of either. ``requests_alike``: of studies, the share of the requests that ask what both
     answer alike, of the side with less; ``answers_floor``: of studies, the ratio that the others
     could make of the rest, which share the server with them, infinite where any.
+    ``blocks_unknown``: of studies, how many blocks have a valid trial of both and are not in the
+    ratio: of a time there were too few requests, or which clients asked what hides the throughput.
     """
 
     a: str
@@ -364,6 +366,7 @@ class Comparison:
     not_read: bool = False
     requests_alike: float = 1.0
     answers_floor: float = 1.0
+    blocks_unknown: int = 0
 
 
 @dataclass(frozen=True, slots=True)

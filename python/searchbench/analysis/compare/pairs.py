@@ -46,7 +46,7 @@ from searchbench.analysis.stats.intervals import (
 )
 from searchbench.analysis.trial import latency
 from searchbench.analysis.trial.measured import Measured, Samples
-from searchbench.analysis.words import of_job
+from searchbench.analysis.words import of_job, plural
 from searchbench.record.trial import Load
 from searchbench.study.plan import Judging
 
@@ -284,28 +284,39 @@ def _draft(
     lacking: dict[str, None] = {}
     mingled = False
     shares: list[tuple[kept.Kept | None, kept.Kept | None]] = []
-    for block in sorted(mine.keys() & other.keys()):
+    both_valid = sorted(mine.keys() & other.keys())
+    for block in both_valid:
         trials = mine[block], other[block]
-        if timed(metric) and alike is not None:
+        if metric == "throughput" and alike is not None:
+            both = [samples.measured(trial.trial) for trial in trials]
+            mix = Mix(both[0], both[1], alike)
+            sides = list(zip((a, b), both, own_loads, strict=True))
+            short = [t.label for t, m, load in sides if not adds_up(m, load)]
+            lacking |= dict.fromkeys(short)
+            # Of one class it is not known which of its requests the time was spent on.
+            x, y = (
+                mix.by_times(m, load) if members is None else mix.value(m, load, metric)
+                for _, m, load in sides
+            )
+            mingled |= mix.queries > 0 and any(mix.by_times(m, load) is None for _, m, load in sides)
+            if x and y:
+                first, second = (kept.in_trial(m, load) for _, m, load in sides)
+                shares.append((first, second))
+        elif timed(metric) and alike is not None:
             both = [samples.measured(trial.trial) for trial in trials]
             mix = Mix(both[0], both[1], alike)
             x, y = (mix.value(*of, metric) for of in zip(both, own_loads, strict=True))
         else:
             x, y = (value(trial, samples, metric, keep) for trial in trials)
-        if metric == "throughput" and alike is not None:
-            sides = list(zip((a, b), both, own_loads, strict=True))
-            lacking |= {t.label: None for t, m, load in sides if not adds_up(m, load)}
-            mingled |= not lacking and not all(mix.follows(m, load) for _, m, load in sides)
         if x and y:
             logs.append(math.log(y / x) if metric == "throughput" else math.log(x / y))
-            if metric == "throughput" and alike is not None and members is None:
-                first, second = (
-                    kept.in_trial(m, load) for m, load in zip(both, own_loads, strict=True)
-                )
-                shares.append((first, second))
-    logs, counted = kept.as_counted(logs, shares)
-    if counted:
-        blank = replace(blank, reason=_join(blank.reason, counted))
+    if members is None:
+        logs, counted = kept.as_counted(logs, shares, lacking=bool(lacking))
+        if counted:
+            blank = replace(blank, reason=_join(blank.reason, counted))
+            lacking = {}
+    if logs:
+        blank = replace(blank, blocks_unknown=len(both_valid) - len(logs))
     if lacking:
         why = (
             f"the latencies of {' and of '.join(lacking)} would give more throughput than was "
@@ -389,6 +400,12 @@ def within_floors(c: Comparison, of_state: str, of_failed: str) -> list[str]:
     """
     size = max(c.ratio.value, 1 / c.ratio.value) if c.ratio else 1.0
     against = [of_state] if size <= c.state_floor and of_state else []
+    if c.blocks_unknown and c.ratio is not None:
+        n = c.blocks_unknown
+        against.append(
+            f"{n} of {c.ratio.n + n} blocks {plural(n, 'is', 'are')} not in the ratio, as it is "
+            "not known there, and might say otherwise"
+        )
     if of_failed:
         against.append(of_failed)
     quantile = timed(c.metric) and c.metric != "throughput"
