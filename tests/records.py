@@ -270,10 +270,13 @@ class Study:
         rng = np.random.default_rng(self.seed)
         control = self.treatments[0].id if self.control == "first" else self.control
         order: list[tuple[plans.Trial, Treatment]] = []
+        places = np.empty(0, int)
         for block in range(self.blocks):
             members = [(t, False) for t in self.treatments]
             members += [(t, True) for t in self.treatments if t.id == control]
-            for at in rng.permutation(len(members)):
+            drawn = rng.permutation(len(members))
+            places = places[::-1] if block % 2 else drawn  # as plans have it
+            for at in places:
                 t, twin = members[int(at)]
                 name = f"{len(order):03d}-b{block}-{t.id}{'-aa' if twin else ''}"
                 order.append((plans.Trial(name, block, t.id, twin), t))

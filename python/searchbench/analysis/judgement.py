@@ -340,6 +340,7 @@ class Comparison:
     could make of the rest, which share the server with them, infinite where any.
     ``blocks_unknown``: of studies, how many blocks have a valid trial of both and are not in the
     ratio: of a time there were too few requests, or which clients asked what hides the throughput.
+    ``order_doubt``: of studies, why the order of trials within blocks could make it; else empty.
     """
 
     a: str
@@ -367,6 +368,7 @@ class Comparison:
     requests_alike: float = 1.0
     answers_floor: float = 1.0
     blocks_unknown: int = 0
+    order_doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)

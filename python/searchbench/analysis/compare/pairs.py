@@ -27,6 +27,7 @@ from searchbench.analysis.compare import (
     jobs,
     kept,
     late,
+    order,
     otherwise,
     standing,
     state,
@@ -167,17 +168,21 @@ def drafts(
     judging: Judging = _NO_JOBS,
     *,
     members: NDArray[np.int64] | None = None,
+    places: order.Places | None = None,
 ) -> Drafts:
     """Every comparison of the study, to be decided. ``built``: as ``builds.of`` has it.
 
     ``judging``: which jobs there are, and whether anything was driven. ``members``: the numbers of
     the queries that they are over, with ``treatments`` and ``answers`` of these alone; None: all.
+    ``places``: by trial its place in its block; None: not known.
     """
     by_id = {t.treatment: t for t in treatments}
     states = {t.treatment: (t.label, state.of(t)) for t in treatments}
     compared = family(treatments)
     once = {pair for pair in compared if builds.once(*pair, built)}
     noises = {m: _noise(treatments, m) for m in {name for t in treatments for name in t.figures}}
+    places = places or {}
+    of_places = {m: order.effect(treatments, places, m) for m in noises} if places else {}
     found: list[tuple[Comparison, list[float], str]] = []
     by_jobs: dict[tuple[str, str], str] = {}
     for a, b in compared:
@@ -188,7 +193,9 @@ def drafts(
             no_ground = "" if pair is None else apart(pair)
             draft, logs = jobs.draft(by_id[a], by_id[b], name, floor, pair, no_ground)
             ratio, p = paired_ratio(logs, noises.get(name))
-            found.append((replace(draft, ratio=ratio, p_value=p), logs, ""))
+            draft = replace(draft, ratio=ratio, p_value=p)
+            draft = _in_order(draft, by_id[a], by_id[b], places, of_places)
+            found.append((draft, logs, ""))
         if not judging.driven:
             continue
         both, others = (by_id[a], by_id[b]), answers.otherwise(a, b)
@@ -214,6 +221,7 @@ def drafts(
                     build_floor=builds.floor(len(once), ratio) if (a, b) in once and ratio else 1.0,
                     answers_floor=asked.by_the_queue(both, samples, loads, others, name, sum(logs)),
                 )  # fmt: skip
+                draft = _in_order(draft, *both, places, of_places)
             draft = replace(draft, queries_measured=measured, requests_alike=alike)
             found.append((draft, logs, said))
     return Drafts(found, by_id, loads, noises, by_jobs, samples=samples)
@@ -248,6 +256,19 @@ def of(treatment: str, c: Comparison) -> Comparison:
     ratio = inverse(c.ratio) if c.ratio else None
     verdict = turned.get(c.verdict, c.verdict)
     return replace(c, a=c.b, b=c.a, ratio=ratio, verdict=verdict, failed=c.failed[::-1])
+
+
+def _in_order(
+    c: Comparison, a: TreatmentResult, b: TreatmentResult, places: order.Places,
+    effects: Mapping[str, order.Effect],
+) -> Comparison:  # fmt: skip
+    """With why the order within blocks could make it, if it could."""
+    by, of = order.later(a, b, places), effects.get(c.metric)
+    if c.ratio is None or of is None:
+        return c
+    if not order.could_make(c.ratio, by, of, faster=c.metric == "throughput"):
+        return c
+    return replace(c, order_doubt=order.said(a.label, b.label, by))
 
 
 def _draft(
@@ -408,6 +429,8 @@ def within_floors(c: Comparison, of_state: str, of_failed: str) -> list[str]:
         )
     if of_failed:
         against.append(of_failed)
+    if c.order_doubt:
+        against.append(c.order_doubt)
     quantile = timed(c.metric) and c.metric != "throughput"
     if quantile and c.queries_measured is not None and not standing.covered(c):
         # What lies beyond a quantile may be just those that one side did not come to.

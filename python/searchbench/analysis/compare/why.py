@@ -30,7 +30,7 @@ def explained(
 
     ``shared``: findings that most trials have, which the trials themselves no longer name.
     """
-    order = (_trials, _agreement, _state, _lag, _build, _blocks, _unknown, _windows)
+    order = (_trials, _agreement, _state, _lag, _build, _order, _blocks, _unknown, _windows)
     found = [change for each in order for change in each(c, a, b)]
     found += _machine(c, a, b, shared)
     found.sort(key=lambda change: not change[0])
@@ -102,6 +102,11 @@ def _build(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Ch
     if c.build_floor > 1 and c.ratio is not None:
         said = 'A build of the index in each block: [ingest] index = "per-block".'
         yield _size(c) <= c.build_floor, said
+
+
+def _order(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
+    if c.order_doubt:
+        yield True, "An even number of blocks: every second one has the order of that before, backwards."
 
 
 def _blocks(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
