@@ -119,7 +119,10 @@ CAPACITY_BESIDE = (
 )  # fmt: skip
 
 # A row for each figure of each fault of a treatment, with what became of acknowledged writes.
-_LOST = ("acknowledged", "lost", "unapplied", "unknown", "asked", "missing", "counted", "cancels")
+_LOST = (
+    "acknowledged", "lost", "unapplied", "unknown", "asked", "missing", "counted", "cancels",
+    "never_back", "unlooked",
+)  # fmt: skip
 FAULTS = (
     "role", "fault", "of", "treatment", "label", "levels", "trials", "back", "requests",
     "not_within", "unknown", "why", "resolution_s", "looked_s", "trouble", "otherwise", "compared",

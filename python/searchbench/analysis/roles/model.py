@@ -110,6 +110,9 @@ class Durable:
     for; ``missing``: of these, not found. ``counted``: in so many trials the engine counted.
     ``cancels``: in so many of these inserts and deletes were acknowledged, so that what is gone and
     what is undone hide each other in the count, and ``lost`` is the least that is gone.
+    ``never_back``: in so many trials the server did not come back, so that nothing could be
+    counted; ``unlooked``: documents that were acknowledged in these, which are in none of the
+    others: all of them may be gone.
     """
 
     acknowledged: int
@@ -120,6 +123,8 @@ class Durable:
     missing: int
     counted: int
     cancels: int = 0
+    never_back: int = 0
+    unlooked: int = 0
 
     @property
     def hides(self) -> bool:

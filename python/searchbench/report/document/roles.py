@@ -73,8 +73,6 @@ def section(content: Content) -> Section | None:
         blocks += [Text("What the fault did.", "lead")]
         blocks += [Text(line(" ".join(sentences(each)))) for each in judged.faults]
         blocks += [tables.faults(judged.faults), Text(_FAULTS, "quiet")]
-        blocks += [Text(f"Normal, for {line(each.label)}: {line(each.bounds)}.", "quiet")
-                   for each in judged.faults if each.bounds]  # fmt: skip
     if judged.beside:
         asked = judged.beside[0].operation
         what = ": the median time of one operation over that of the idle one" if asked else ""

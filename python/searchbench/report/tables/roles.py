@@ -198,10 +198,15 @@ def _until_normal(r: FaultResult) -> Cell:
 
 
 def _documents(r: FaultResult, name: str) -> Cell:
-    if r.durable is None or not r.durable.counted:
+    if r.durable is None or not (r.durable.counted or r.durable.never_back):
         return NONE
-    number = f"{getattr(r.durable, name):,}"
-    return Cell(f"at least {number}" if name == "lost" and r.durable.hides else number)
+    found = r.durable
+    if name == "acknowledged":
+        return Cell(f"{found.acknowledged + found.unlooked:,}")
+    below = f"{found.unlooked:,} more unknown" if found.never_back else ""
+    if not found.counted:
+        return Cell("unknown", below=below)
+    return Cell(f"at least {found.lost:,}" if found.hides or below else f"{found.lost:,}", below=below)
 
 
 def visible(rows: Sequence[RoleResult]) -> Table:
