@@ -182,8 +182,8 @@ def test_a_seed_gives_the_same_plan_for_ever(base):
         "b02-t01",
         "b02-t02",
         "b02-t01-aa",
-        "b03-t01",
         "b03-t02-aa",
+        "b03-t01",
         "b03-t02",
     ]
     other = planned(HEAD.replace("seed = 7", "seed = 8") + TWO, base)

@@ -26,6 +26,7 @@ from searchbench.analysis.operations import crossing
 from searchbench.analysis.operations import results as of_operations
 from searchbench.analysis.roles import limits
 from searchbench.analysis.roles import results as of_roles
+from searchbench.analysis.roles.compared import with_verdicts
 from searchbench.analysis.sweep import steps as steps_of
 from searchbench.analysis.sweep import verdict as of_sweep
 from searchbench.analysis.sweep.compared import Evidence
@@ -174,6 +175,9 @@ def _of_trials(
         ),
         comparisons=compared,
         class_comparisons=of_classes,
+        roles=found.roles and replace(
+            found.roles, beside=with_verdicts(found.roles.beside, compared)
+        ),
         operations=crossing.judged(found.operations, compared, wanted, first_look=found.first_look),
         noise_floor=noise_floor,
         agreement=agreed,

@@ -108,7 +108,7 @@ ROLES = (
 # A row for each ratio of the readers beside roles to those of the same treatment with none.
 BESIDE = (
     "treatment", "label", "idle", "idle_label", "operation", "method_asked", "system", "at",
-    "metric", "ratio", "low", "high", "level", "n", "method",
+    "metric", "ratio", "low", "high", "level", "n", "method", "verdict",
 )  # fmt: skip
 
 # A row for each capacity of readers beside roles, and each of its writers.
@@ -310,8 +310,8 @@ def _roles(judgement: Judgement) -> Iterable[Sequence[Any]]:
 def _beside(judgement: Judgement) -> Iterable[Sequence[Any]]:
     for b in judgement.roles.beside if judgement.roles is not None else ():
         head = (b.treatment, b.label, b.idle, b.idle_label, b.operation, b.method, b.system, b.at)
-        for name, ratio in b.ratios.items() or [("", None)]:
-            yield (*head, name, *_estimate(ratio)[1:])
+        for name in dict.fromkeys([*b.ratios, *b.judged]) or [""]:
+            yield (*head, name, *_estimate(b.ratios.get(name))[1:], b.judged.get(name, ""))
 
 
 def _capacity_beside(judgement: Judgement) -> Iterable[Sequence[Any]]:

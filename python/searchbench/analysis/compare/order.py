@@ -91,11 +91,12 @@ def could_make(ratio: Estimate, by: float, of: Effect, *, faster: bool) -> bool:
     likely to have made, its interval and that of the slope together hold 1. ``faster``: a greater
     value is a better one, as of throughput.
     """
-    if ratio.interval is None or not by:
+    span = ratio.interval
+    if span is None or not by or span.low <= 1 <= span.high:  # without it no difference shows either
         return False
     if math.isinf(of.half):
         return True
-    half = math.log(ratio.interval.high / ratio.interval.low) / 2
+    half = math.log(span.high / span.low) / 2 if span.low > 0 else math.inf
     made = by * of.slope * (1 if faster else -1)
     return abs(math.log(ratio.value) - made) <= math.hypot(half, by * of.half)
 

@@ -179,8 +179,10 @@ class FaultResult:
 class Beside:
     """The readers of a treatment beside those of the same one with every role idle.
 
-    ``ratios``: by metric, its own over the idle one's, paired by block; each by itself, without a
-    correction for many. ``idle``: that treatment; "" where there is none. Of an operation also its
+    ``ratios``: by metric, its own over the idle one's, paired by block: those of the comparisons of
+    the study, where these are compared, and else of the figures as they are. ``judged``: by metric,
+    the verdict of that comparison ("faster": than the idle one), after the correction for all of
+    them; "not judged" where the two are not compared by it. ``idle``: that treatment; "" where there is none. Of an operation also its
     name, its ``method``, the ``system`` where there are several, and the other levels (``at``).
     """
 
@@ -193,6 +195,7 @@ class Beside:
     method: str = ""
     system: str = ""
     at: str = ""
+    judged: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,9 @@ def section(content: Content) -> Section | None:
         made = tables.beside_of_operations if asked else tables.beside
         blocks.append(made(judged.beside))
         blocks.append(Text(
-            "Ratios are paired by block, and each is taken by itself. Whether a difference is "
-            "larger than noise and all floors is said where treatments are compared.", "quiet",
+            "Ratios are those of the comparisons of treatments, with their verdicts: paired by "
+            "block, over the same queries, and corrected for all comparisons of the study. A ratio "
+            "that is not judged is one of the figures as they are.", "quiet",
         ))  # fmt: skip
     drawn = [pair for pair in judged.beside if pair.treatment in judged.over_time]
     for number, pair in enumerate(drawn[:_DRAWN], 1):
