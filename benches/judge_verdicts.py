@@ -86,7 +86,12 @@ def study(
         name = f"t{i}"
         level = block + build[i] + (np.log1p(faster) if i == n - 1 else 0.0)
         trials = [
-            _trial(name, b, twin, level[b] + sd * rng.standard_normal() - fall.get(f"{name}-{b}-{twin}", 0.0))
+            _trial(
+                name,
+                b,
+                twin,
+                level[b] + sd * rng.standard_normal() - fall.get(f"{name}-{b}-{twin}", 0.0),
+            )
             for b in range(blocks)
             for twin in ([False, True] if (b + turn) % n == i else [False])
         ]
@@ -99,9 +104,7 @@ def study(
     loads = {t.treatment: Load(kind="closed", clients=1) for t in treatments}
     nothing = cast("Any", _Unasked())
     at = {name: at for one in places for name, at in one.items()}
-    drafts = pairs.drafts(
-        treatments, loads, nothing, nothing, floors, *metrics, built, places=at
-    )
+    drafts = pairs.drafts(treatments, loads, nothing, nothing, floors, *metrics, built, places=at)
     found = pairs.decided(drafts)
     return tuple(c for c in found if c.metric == "throughput")
 

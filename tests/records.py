@@ -281,7 +281,7 @@ class Study:
                 name = f"{len(order):03d}-b{block}-{t.id}{'-aa' if twin else ''}"
                 order.append((plans.Trial(name, block, t.id, twin), t))
             # Plans have every second block backwards; what is drawn for trials has its own order.
-            drawn = {(trial.treatment, trial.control): trial for trial, _ in order[-len(members):]}
+            drawn = {(trial.treatment, trial.control): trial for trial, _ in order[-len(members) :]}
             as_planned += [drawn[members[int(at)][0].id, members[int(at)][1]] for at in places]
         writer = Writer(
             path,

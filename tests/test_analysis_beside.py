@@ -64,7 +64,9 @@ def test_what_a_writer_costs_is_not_what_an_index_of_another_size_costs(factor: 
 
 def test_readers_beside_a_writer_have_the_ratio_and_the_verdict_of_their_comparison() -> None:
     """Raw figures may be of two mixes of queries: they said 0.5 where the comparison says 0.98."""
-    raw = {name: Estimate(0.5, "ratio", 3) for name in ("throughput", "service_p99", "response_p50")}
+    raw = {
+        name: Estimate(0.5, "ratio", 3) for name in ("throughput", "service_p99", "response_p50")
+    }
     one = Beside("busy", "busy", "idle", "idle", raw)
 
     def compared(metric: str, ratio: float, verdict: Any) -> Comparison:

@@ -231,7 +231,9 @@ class HangsInSomeBlocks(Study):
 
     hang_s = 0.0
 
-    def _write_trial(self, writer: Any, planned: Any, position: int, t: Treatment, *rest: Any) -> None:
+    def _write_trial(
+        self, writer: Any, planned: Any, position: int, t: Treatment, *rest: Any
+    ) -> None:
         if t.id == "b" and planned.block in (1, 3):
             t = replace(t, server=hanging_from(t.server, 0.95, 0.95 + self.hang_s))
         super()._write_trial(writer, planned, position, t, *rest)
@@ -251,7 +253,12 @@ def hanging_from(server: Server, begin_s: float, end_s: float) -> Server:
 @pytest.mark.parametrize(
     ("times", "hang_s", "others"),
     [(1.6, 4.0, 0), (1.3, 1.4, 0), (1.6, 3.0, 2), (1.2, 0.4, 2)],
-    ids=["half of the window", "a fifth", "beside quiet ones", "too short for a block to contradict"],
+    ids=[
+        "half of the window",
+        "a fifth",
+        "beside quiet ones",
+        "too short for a block to contradict",
+    ],
 )
 def test_a_block_in_which_a_system_hung_is_in_its_ratio(
     tmp_path: Path, times: float, hang_s: float, others: int

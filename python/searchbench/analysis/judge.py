@@ -175,9 +175,8 @@ def _of_trials(
         ),
         comparisons=compared,
         class_comparisons=of_classes,
-        roles=found.roles and replace(
-            found.roles, beside=with_verdicts(found.roles.beside, compared)
-        ),
+        roles=found.roles
+        and replace(found.roles, beside=with_verdicts(found.roles.beside, compared)),
         operations=crossing.judged(found.operations, compared, wanted, first_look=found.first_look),
         noise_floor=noise_floor,
         agreement=agreed,

@@ -800,7 +800,8 @@ class RecordLine:
     empty.
     ``over``: of trials and steps, what the ratio is over: "alike", those that both answer alike;
     "asked", all that both measured, where that is the lesser ratio; "counted", all requests, as no
-    mix is known (``reason`` says why).
+    mix is known (``reason`` says why). ``ran_already``: a run of either side is of a system that
+    ran already, so searchbench started none.
     """
 
     label: str
@@ -828,6 +829,7 @@ class RecordLine:
     answers_floor: float = 1.0
     over: Literal["alike", "asked", "counted"] = "alike"
     start_floor: float = 1.0
+    ran_already: bool = False
 
     @property
     def runs_known(self) -> bool:

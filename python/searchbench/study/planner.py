@@ -267,9 +267,7 @@ def _order(
                 rng.shuffle(turns)
             else:
                 turns.reverse()
-            members = [
-                (twins[block - 1].id, True) if t is None else (t.id, False) for t in turns
-            ]
+            members = [(twins[block - 1].id, True) if t is None else (t.id, False) for t in turns]
         elif all(t.attach for t in treatments):
             members = [(name, False) for name in _in_turn(treatments, study.steps.path, block)]
         elif block % 2:

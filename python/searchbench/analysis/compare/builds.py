@@ -104,9 +104,7 @@ def said(ratio: float) -> str:
 DRIVE_AGAIN = "drive each several times (--repeat 5), which starts it anew"
 
 
-def of_starts(
-    floors: Sequence[float], again: str = DRIVE_AGAIN, *, found: bool = False
-) -> str:
+def of_starts(floors: Sequence[float], again: str = DRIVE_AGAIN, *, found: bool = False) -> str:
     """That two starts differ, which no interval covers; empty where all ``floors`` are 1.
 
     ``again``: what to do about it, a clause. ``found``: systems ran already.
@@ -125,7 +123,10 @@ def of_starts(
     )
 
 
-def said_of_starts(ratio: float) -> str:
-    """Why a difference is not resolved that is below this floor."""
+def said_of_starts(ratio: float, *, found: bool = False) -> str:
+    """Why a difference is not resolved that is below this floor. ``found``: they ran already."""
     share = f"{100 * (ratio - 1):.0f} %"
-    return f"each was started once, and below {share} a difference may be that of two starts"
+    once = "each was started once"
+    if found:
+        once = "they ran already and were not started by searchbench"
+    return f"{once}, and below {share} a difference may be that of two starts"

@@ -92,7 +92,9 @@ def could_make(ratio: Estimate, by: float, of: Effect, *, faster: bool) -> bool:
     value is a better one, as of throughput.
     """
     span = ratio.interval
-    if span is None or not by or span.low <= 1 <= span.high:  # without it no difference shows either
+    if (
+        span is None or not by or span.low <= 1 <= span.high
+    ):  # without it no difference shows either
         return False
     if math.isinf(of.half):
         return True

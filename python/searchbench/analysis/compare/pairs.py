@@ -319,7 +319,9 @@ def _draft(
                 mix.by_times(m, load) if members is None else mix.value(m, load, metric)
                 for _, m, load in sides
             )
-            mingled |= mix.queries > 0 and any(mix.by_times(m, load) is None for _, m, load in sides)
+            mingled |= mix.queries > 0 and any(
+                mix.by_times(m, load) is None for _, m, load in sides
+            )
             if x and y:
                 first, second = (kept.in_trial(m, load) for _, m, load in sides)
                 shares.append((first, second))

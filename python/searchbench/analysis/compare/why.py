@@ -106,7 +106,10 @@ def _build(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Ch
 
 def _order(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
     if c.order_doubt:
-        yield True, "An even number of blocks: every second one has the order of that before, backwards."
+        yield (
+            True,
+            "An even number of blocks: every second one has the order of that before, backwards.",
+        )
 
 
 def _blocks(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:

@@ -218,7 +218,9 @@ def _documents(r: FaultResult, name: str) -> Cell:
     below = f"{found.unlooked:,} more unknown" if found.never_back else ""
     if not found.counted:
         return Cell("unknown", below=below)
-    return Cell(f"at least {found.lost:,}" if found.hides or below else f"{found.lost:,}", below=below)
+    return Cell(
+        f"at least {found.lost:,}" if found.hides or below else f"{found.lost:,}", below=below
+    )
 
 
 def visible(rows: Sequence[RoleResult]) -> Table:
