@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import count
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 

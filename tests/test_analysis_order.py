@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import pytest
-
 from benches import judge_verdicts
+
 from searchbench.analysis.compare import order
 from searchbench.analysis.judgement import Estimate, Interval
 

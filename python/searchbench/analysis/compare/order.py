@@ -106,7 +106,8 @@ def could_make(ratio: Estimate, by: float, of: Effect, *, faster: bool) -> bool:
 def said(a: str, b: str, by: float) -> str:
     """Why a ratio is not resolved."""
     first, then = (a, b) if by > 0 else (b, a)
+    places = f"{abs(by):.2g} {plural(abs(by) == 1, 'place', 'places')}"
     return (
-        f"over the blocks {then} was measured {abs(by):.2g} {plural(abs(by) == 1, 'place', 'places')} "
-        f"after {first} on average, and a machine that changes within blocks could make the difference"
+        f"over the blocks {then} was measured {places} after {first} on average, and a machine "
+        "that changes within blocks could make the difference"
     )

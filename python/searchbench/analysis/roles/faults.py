@@ -220,8 +220,9 @@ def until(found: FaultResult) -> str:
         later is not None and later.value > 0
     ) else ""  # fmt: skip
     some = recovery.of_some(found.trials, found.unknown)
+    normal = recovery.normal_is(found.bounds)
     return (f"Answers were normal {digits(took.value)} s{between} {since} (known to within "
-            f"{_seconds(found.resolution_s)}{some}).{more}{recovery.normal_is(found.bounds)}")  # fmt: skip
+            f"{_seconds(found.resolution_s)}{some}).{more}{normal}")  # fmt: skip
 
 
 def durability(found: Durable) -> str:

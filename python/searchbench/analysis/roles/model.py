@@ -182,7 +182,8 @@ class Beside:
     ``ratios``: by metric, its own over the idle one's, paired by block: those of the comparisons of
     the study, where these are compared, and else of the figures as they are. ``judged``: by metric,
     the verdict of that comparison ("faster": than the idle one), after the correction for all of
-    them; "not judged" where the two are not compared by it. ``idle``: that treatment; "" where there is none. Of an operation also its
+    them; "not judged" where the two are not compared by it. ``idle``: that
+    treatment; "" where there is none. Of an operation also its
     name, its ``method``, the ``system`` where there are several, and the other levels (``at``).
     """
 
@@ -195,7 +196,7 @@ class Beside:
     method: str = ""
     system: str = ""
     at: str = ""
-    judged: Mapping[str, str] = field(default_factory=dict)
+    judged: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
