@@ -116,7 +116,7 @@ ROLE_STAGES = ("role", "treatment", "label", "trials", "stage", *_OF_STAGE)
 # A row for each ratio of the readers beside roles to those of the same treatment with none.
 BESIDE = (
     "treatment", "label", "idle", "idle_label", "operation", "method_asked", "system", "at",
-    "metric", "ratio", "low", "high", "level", "n", "method",
+    "metric", "ratio", "low", "high", "level", "n", "method", "verdict",
 )  # fmt: skip
 
 # A row for each capacity of readers beside roles, and each of its writers.
@@ -127,7 +127,10 @@ CAPACITY_BESIDE = (
 )  # fmt: skip
 
 # A row for each figure of each fault of a treatment, with what became of acknowledged writes.
-_LOST = ("acknowledged", "lost", "unapplied", "unknown", "asked", "missing", "counted", "cancels")
+_LOST = (
+    "acknowledged", "lost", "unapplied", "unknown", "asked", "missing", "counted", "cancels",
+    "never_back", "unlooked",
+)  # fmt: skip
 FAULTS = (
     "role", "fault", "of", "treatment", "label", "levels", "trials", "back", "requests",
     "not_within", "unknown", "why", "resolution_s", "looked_s", "trouble", "otherwise", "compared",
@@ -323,8 +326,8 @@ def _stages(judgement: Judgement) -> Iterable[Sequence[Any]]:
 def _beside(judgement: Judgement) -> Iterable[Sequence[Any]]:
     for b in judgement.roles.beside if judgement.roles is not None else ():
         head = (b.treatment, b.label, b.idle, b.idle_label, b.operation, b.method, b.system, b.at)
-        for name, ratio in b.ratios.items() or [("", None)]:
-            yield (*head, name, *_estimate(ratio)[1:])
+        for name in dict.fromkeys([*b.ratios, *b.judged]) or [""]:
+            yield (*head, name, *_estimate(b.ratios.get(name))[1:], b.judged.get(name, ""))
 
 
 def _capacity_beside(judgement: Judgement) -> Iterable[Sequence[Any]]:

@@ -149,6 +149,9 @@ class Durable:
     for; ``missing``: of these, not found. ``counted``: in so many trials the engine counted.
     ``cancels``: in so many of these inserts and deletes were acknowledged, so that what is gone and
     what is undone hide each other in the count, and ``lost`` is the least that is gone.
+    ``never_back``: in so many trials the server did not come back, so that nothing could be
+    counted; ``unlooked``: documents that were acknowledged in these, which are in none of the
+    others: all of them may be gone.
     """
 
     acknowledged: int
@@ -159,6 +162,8 @@ class Durable:
     missing: int
     counted: int
     cancels: int = 0
+    never_back: int = 0
+    unlooked: int = 0
 
     @property
     def hides(self) -> bool:
@@ -213,8 +218,11 @@ class FaultResult:
 class Beside:
     """The readers of a treatment beside those of the same one with every role idle.
 
-    ``ratios``: by metric, its own over the idle one's, paired by block; each by itself, without a
-    correction for many. ``idle``: that treatment; "" where there is none. Of an operation also its
+    ``ratios``: by metric, its own over the idle one's, paired by block: those of the comparisons of
+    the study, where these are compared, and else of the figures as they are. ``judged``: by metric,
+    the verdict of that comparison ("faster": than the idle one), after the correction for all of
+    them; "not judged" where the two are not compared by it. ``idle``: that
+    treatment; "" where there is none. Of an operation also its
     name, its ``method``, the ``system`` where there are several, and the other levels (``at``).
     """
 
@@ -227,6 +235,7 @@ class Beside:
     method: str = ""
     system: str = ""
     at: str = ""
+    judged: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

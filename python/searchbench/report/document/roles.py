@@ -78,8 +78,6 @@ def section(content: Content) -> Section | None:
         blocks += [Text("What the fault did.", "lead")]
         blocks += [Text(line(" ".join(sentences(each)))) for each in judged.faults]
         blocks += [tables.faults(judged.faults), Text(_FAULTS, "quiet")]
-        blocks += [Text(f"Normal, for {line(each.label)}: {line(each.bounds)}.", "quiet")
-                   for each in judged.faults if each.bounds]  # fmt: skip
     if judged.beside:
         asked = judged.beside[0].operation
         what = ": the median time of one operation over that of the idle one" if asked else ""
@@ -87,8 +85,9 @@ def section(content: Content) -> Section | None:
         made = tables.beside_of_operations if asked else tables.beside
         blocks.append(made(judged.beside))
         blocks.append(Text(
-            "Ratios are paired by block, and each is taken by itself. Whether a difference is "
-            "larger than noise and all floors is said where treatments are compared.", "quiet",
+            "Ratios are those of the comparisons of treatments, with their verdicts: paired by "
+            "block, over the same queries, and corrected for all comparisons of the study. A ratio "
+            "that is not judged is one of the figures as they are.", "quiet",
         ))  # fmt: skip
     drawn = [pair for pair in judged.beside if pair.treatment in judged.over_time]
     for number, pair in enumerate(drawn[:_DRAWN], 1):

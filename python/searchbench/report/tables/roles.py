@@ -59,7 +59,7 @@ def beside(rows: Sequence[Beside]) -> Table:
     metrics = list(dict.fromkeys(metric for row in rows for metric in row.ratios))
 
     def cell(metric: str, row: Beside) -> Cell:
-        return of_estimate(row.ratios.get(metric))
+        return _judged(row.ratios.get(metric), row.judged.get(metric, ""))
 
     return table(
         rows,
@@ -69,15 +69,27 @@ def beside(rows: Sequence[Beside]) -> Table:
     )
 
 
+def _judged(ratio: Estimate | None, verdict: str) -> Cell:
+    """A ratio, and whether the comparison of the two resolves it."""
+    cell = of_estimate(ratio)
+    if ratio is None or verdict in ("", "faster", "slower"):
+        return cell
+    below = "; ".join(filter(None, (cell.below, verdict)))
+    return Cell(cell.text, cell.exact, below, tone="quiet")
+
+
 def beside_of_operations(rows: Sequence[Beside]) -> Table:
     """A row an operation, a column a method: its time over that of the idle one."""
-    ratios = {(r.operation, r.at, r.method, r.system): r.ratios for r in rows}
+    ratios = {(r.operation, r.at, r.method, r.system): r for r in rows}
     places = list(dict.fromkeys((r.operation, r.at) for r in rows))
     ways = dict.fromkeys((r.method, r.system) for r in rows)
 
     def cell(way: tuple[str, str], place: tuple[str, str]) -> Cell:
-        own = ratios.get((*place, *way), {})
-        return of_estimate(own.get("service_p50", own.get("service_mean")))
+        row = ratios.get((*place, *way))
+        if row is None:
+            return NONE
+        metric = "service_p50" if "service_p50" in row.ratios else "service_mean"
+        return _judged(row.ratios.get(metric), row.judged.get(metric, ""))
 
     return table(
         places,
@@ -235,10 +247,17 @@ def _until_normal(r: FaultResult) -> Cell:
 
 
 def _documents(r: FaultResult, name: str) -> Cell:
-    if r.durable is None or not r.durable.counted:
+    if r.durable is None or not (r.durable.counted or r.durable.never_back):
         return NONE
-    number = f"{getattr(r.durable, name):,}"
-    return Cell(f"at least {number}" if name == "lost" and r.durable.hides else number)
+    found = r.durable
+    if name == "acknowledged":
+        return Cell(f"{found.acknowledged + found.unlooked:,}")
+    below = f"{found.unlooked:,} more unknown" if found.never_back else ""
+    if not found.counted:
+        return Cell("unknown", below=below)
+    return Cell(
+        f"at least {found.lost:,}" if found.hides or below else f"{found.lost:,}", below=below
+    )
 
 
 def visible(rows: Sequence[RoleResult]) -> Table:
