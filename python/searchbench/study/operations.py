@@ -81,8 +81,8 @@ def _method(
     given = [key for key in (*LANGUAGES, "file") if key in good]
     if len(given) != 1:
         both = f"not in {' and '.join(given)}" if given else 'as in sql = "SELECT ..;"'
-        source.at_key(at, "a method has its statements in `sql`, `bql` or `http`, its query in "
-                      "`query`, or either in a `file`, " + both)  # fmt: skip
+        source.at_key(at, "a method has its statements in `sql`, `bql`, `http` or `query`, or in a "
+                      "`file`, " + both)  # fmt: skip
         return None
     language = given[0] if given[0] in LANGUAGES else _ENDINGS.get(Path(good["file"]).suffix, "sql")
     only = listed(good.get("systems") or ())
