@@ -36,7 +36,6 @@ warmup_requests = 2
 """
 SYSTEMS = """[systems.mariadb]
 [systems.lucene]
-[systems.groonga]
 [systems.encoded]
 engine = "sensei"
 [systems.plain]
@@ -63,7 +62,7 @@ draws = 2
 [operations.fetch.methods.sql]
 sql = 'SELECT id, kind FROM data WHERE amount IN ([each ", ": {amount}])'
 [operations.fetch.methods.query]
-systems = ["lucene", "groonga", "encoded"]
+systems = ["lucene", "encoded"]
 rows_at = "hits: id, kind"
 query = '''
 {"filters": [{"in": {"field": "amount", "values": [[each ", ": {amount}]]}}],
@@ -91,7 +90,7 @@ query = '{"filters": [{"in": {"field": "amount", "values": [7]}}], "fields": ["k
 
 @pytest.fixture(scope="module", autouse=True)
 def _servers() -> None:
-    wanted = ("mariadb", "lucene", "groonga", "sensei")
+    wanted = ("mariadb", "lucene", "sensei")
     if lacking := [m for e in wanted if (m := missing(ENGINES[e]))]:
         pytest.skip(f"not all servers are here: {lacking}")
 
@@ -122,7 +121,7 @@ def rows_of(record: Record, operation: str) -> dict[tuple[str, str], list[tuple[
 
 def test_algebra_sql_and_bql_return_the_same_rows(record: Record) -> None:
     assert [t.reason for t in record.trials if t.status != "ok"] == []
-    algebra = ("mariadb", "lucene", "groonga", "encoded")
+    algebra = ("mariadb", "lucene", "encoded")
     kinds, fetched, total = (rows_of(record, name) for name in ("kinds", "fetch", "total"))
     asked = [("mariadb", "sql"), *((system, "query") for system in algebra)]
     # A system that takes no queries with its levers is not asked them.
