@@ -214,7 +214,11 @@ query = '{}'
         ("SELECT 1", "", "line 1: 'SELECT 1' is no query of the algebra: write one object"),
         ('{"filters": [}', "", "line 1: the body is not JSON"),
         ('{"filtres": []}', "", "unknown key `filtres` in the query; did you mean `filters`?"),
-        ("{}", 'rows_at = "hits: state"\n', "does not return state; add it to the query's `fields`"),
+        (
+            "{}",
+            'rows_at = "hits: state"\n',
+            "does not return state; add it to the query's `fields`",
+        ),
         ("{}", 'rows_at = "facets.state: value, count"\n', "asks for no such facet, it has none"),
         ("{}", 'rows_at = "groups: value, count"\n', "has no groups; give it `group_by`"),
         ("{}", 'rows_at = "count"\n', "the answer to a query has total, hits, facets, groups"),
