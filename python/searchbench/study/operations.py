@@ -340,8 +340,8 @@ def queries_fit(source: Source, study: Study, plan: Plan) -> None:
         except CorpusError:
             continue  # it is said where the corpus is looked at
         except Unsupported as reason:
-            source.at_value(at, f"{treatment.system} cannot be asked this: {reason}",
-                            "ask for less, or name the systems that can under `systems`")  # fmt: skip
+            hint = "ask for less, or name the systems that can under `systems`"
+            source.at_value(at, f"{treatment.system} cannot be asked this: {reason}", hint)
         except QueryError as error:
             source.at_value(at, str(error))
 
