@@ -257,50 +257,6 @@ def test_a_method_whose_server_dies_is_a_point_and_the_others_are_valid(
     assert starved or exit_code(record, judged) == 1
 
 
-class MidWindow(Killer):
-    """Kills the server of each trial of one method once it has answered for a while."""
-
-    def __init__(self, method: str) -> None:
-        super().__init__(method, "")
-
-    def begins(self, trial: Planned, label: str, done: int, of: int) -> None:
-        super().begins(trial, label, done, of)
-        self.phase = "now" if self.here else ""
-
-    def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
-        if self.phase and completed > 3 and elapsed_ns > 500_000_000:
-            super().stage("now")
-            self.phase = ""
-
-
-def test_a_method_whose_server_dies_after_good_answers_is_a_point_too(tmp_path: Path) -> None:
-    killer = MidWindow("dies")
-    path = tmp_path / "study.toml"
-    window = "seconds = 2\nwarmup_s = 0"
-    text = TOP.replace("requests = 3\nwarmup_requests = 0", window)
-    text = text.replace("replicates = 1", "replicates = 2")
-    path.write_text(text + DIES + "[systems.mariadb]\n")
-    record = measure(path, tmp_path / "record", work=tmp_path / "work", watch=killer)
-    judged = judge(record)
-    assert killer.killed == 2
-    # Each trial after it had a server of its own.
-    others = [t for t in judged.treatments if t.levels["method"] == "in"]
-    statuses = [(x.status, x.reason) for t in others for x in t.trials]
-    assert statuses == [("valid", "")] * 4
-    few, many = points(judged, "dies")
-    assert few.seconds is not None
-    assert many.seconds is None
-    assert many.failed.startswith("the server ended after ")
-    assert " good answers; its log ends: " in many.failed
-    (died,) = [t for t in judged.treatments if t.treatment == many.treatment]
-    for trial in died.trials:
-        assert trial.status == "valid"
-        assert trial.outcomes["ok"] > 3
-        assert {"operation failed", "server ended"} <= {f.kind for f in trial.findings}
-    assert not [c for c in judged.comparisons if many.treatment in (c.a, c.b) and c.ratio]
-    assert exit_code(record, judged) == 1
-
-
 LOSSY = """
 [operations.fetch.methods.lossy]
 sql = 'SELECT * FROM data WHERE id IN ([each ",": {id}]) ORDER BY id LIMIT 1;'

@@ -175,8 +175,8 @@ def sentence(own: Sequence[Comparison], labels: Mapping[str, str]) -> str:
 
 
 def _failed(x: TrialResult) -> bool:
-    """Whether the method of a trial failed, which is a result and has no figures."""
-    return not x.figures and any(f.kind == "operation failed" for f in x.findings)
+    """Whether all operations of a trial failed, which is a result and has no figures."""
+    return bool(x.outcomes) and not x.figures and not x.outcomes.get("ok")
 
 
 def _valid(t: TreatmentResult) -> list[TrialResult]:

@@ -76,8 +76,6 @@ def value(trial: TrialResult, samples: Samples, metric: str, keep: Any) -> float
     if keep is None:
         figure = trial.figures.get(metric)
         return figure.value if figure is not None and figure.value > 0 else None
-    if not trial.figures:  # a method that failed, however well it answered before
-        return None
     measured = samples.measured(trial.trial)
     chosen = _chosen(measured, keep)
     kind, _, name = metric.partition("_")

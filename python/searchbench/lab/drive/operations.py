@@ -118,8 +118,8 @@ class Operations:
         if self.language == "query":
             (one,) = self.sent(dialect, params)
             query = query_of(one.text)
-            at = rows_of_query(query, self.rows_at)
-            return QueryReader(engine, query, at, partial(_answer_of, self.asked.answer))
+            compared = rows_of_query(query, self.rows_at)
+            return QueryReader(engine, query, compared, partial(_answer_of, self.asked.answer))
         prepared, ignored, lines = bytearray(), bytearray(), array("L")
         by_line = {s.line: s for s in self.statements}
         places: list[tuple[RowsAt, ...] | None] = []
