@@ -454,8 +454,8 @@ its own times, unless `seconds` says otherwise.
 ## Operations in place of queries
 
 An operation is one question in a system's own words: one or several SQL statements, sent as text or
-prepared, on one connection; or statements of BQL, or requests of HTTP. Several *methods* answer it,
-and are compared as systems are.
+prepared, on one connection; or statements of BQL, requests of HTTP, or a query of the algebra,
+which every engine can be asked. Several *methods* answer it, and are compared as systems are.
 `[operations.NAME]` then stands in place of `[queries]`. The methods are a factor of their own,
 called `method`; if there are several operations, `operation` is a factor too.
 
