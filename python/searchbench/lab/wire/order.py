@@ -74,7 +74,7 @@ class Manner:
 
     ``capture_every``: keep the reply of every n-th request (0: of none). ``exchange_times``: keep
     when each exchange of a request was sent and answered. ``spill``: an existing
-    folder for samples that exceed memory. ``start_unix_ns``: when the clock is at zero; None: as
+    folder for samples and kept replies that exceed memory. ``start_unix_ns``: when the clock is at zero; None: as
     soon as all connections are open.
     """
 
