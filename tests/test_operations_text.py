@@ -162,7 +162,7 @@ def test_draws_are_different_rows_in_their_order_and_the_same_for_the_same_seed(
 
 
 def packet(number: int, body: bytes) -> bytes:
-    return len(body).to_bytes(3, "little") + bytes((number,)) + body
+    return len(body).to_bytes(3, "little") + bytes((number & 0xFF,)) + body
 
 
 def column(kind: int, flags: int = 0) -> bytes:
@@ -213,7 +213,8 @@ def cut(reply: bytes, length: int) -> list[bytes]:
 
 def test_rows_of_a_reply_are_the_same_wherever_it_is_cut() -> None:
     long = [b"\x05%05d" % n for n in range(300)]
-    reply = result([column(253)], long) + result([column(253)], [b"\xfd\x00\x00\x01" + b"x" * 65536])
+    longest = b"\xfd\x00\x00\x01" + b"x" * 65536
+    reply = result([column(253)], long) + result([column(253)], [longest])
     whole: list[bytes] = []
     assert list(mysql_prepared.rows_of((reply,), [0, 0], whole.append)) == [None, None]
     assert len(whole) == 301
@@ -224,7 +225,7 @@ def test_rows_of_a_reply_are_the_same_wherever_it_is_cut() -> None:
         assert found == whole, length
     # Of one that breaks off it is said where, counted from its beginning.
     for length in (7, 1000):
-        with pytest.raises(ValueError, match="ends within a packet head, at byte 2$|promises"):
+        with pytest.raises(ValueError, match=f"packet head, at byte {len(reply) - 9}$"):
             list(mysql_prepared.rows_of(cut(reply[:-6], length), [0, 0], bytes))
 
 

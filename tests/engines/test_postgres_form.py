@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from searchbench.engines.postgres_form import (
-    Trouble, array, copy, literal, name, query, rows_of, split,
+    Trouble,
+    array,
+    copy,
+    literal,
+    name,
+    query,
+    rows_of,
+    split,
 )  # fmt: skip
 
 
@@ -41,7 +48,7 @@ WHOLE = (
 def taken(pieces: list[bytes]) -> list[object]:
     found: list[object] = []
     for error in rows_of(pieces, found.append):
-        found.append(error)
+        found.append(error)  # noqa: PERF402 -- behind the rows that were taken before it
     return found
 
 

@@ -15,7 +15,15 @@ from searchbench.engines.answer import Hits
 from searchbench.engines.engine import Engine
 from searchbench.lab.drive.left_behind import clean_up
 from searchbench.lab.drive.workload import Compiled
-from searchbench.lab.wire.exchange import Decoder, Endpoint, Reader, Trace, ask, replies_of, samples_of
+from searchbench.lab.wire.exchange import (
+    Decoder,
+    Endpoint,
+    Reader,
+    Trace,
+    ask,
+    replies_of,
+    samples_of,
+)
 from searchbench.lab.wire.order import I64, U32, Manner, one_by_one
 from searchbench.record import REPLIES, samples_table
 from searchbench.record.trial import Terms

@@ -35,9 +35,9 @@ def said(running: Running, compiled: Compiled, samples: Samples) -> dict[str, st
     def read(reply: bytes) -> str | None:
         return running.decoder.decode(reply).error
 
-    for index, reply in replies_of(samples.trace):
+    for index, pieces in replies_of(samples.trace):
         name = _REFUSALS.get(int(whole[index]["outcome"]), "")
-        if name and name not in found and (words := words_of(b"".join(reply), wire, read)):
+        if name and name not in found and (words := words_of(b"".join(pieces), wire, read)):
             found[name] = words
     for name in first.keys() - found.keys():
         with suppress(Refused):
