@@ -189,6 +189,21 @@ targets! {
     line: Pattern,
 }
 
+/// What a user may ask, and once ended a reading.
+#[test]
+fn a_statement_that_ends_with_half_a_comment_is_read() {
+    let text = b"/* Sun Nov 22 02:59:00.970 2026 conn 5 real 0.001 wall 0.002 found 3 */ \
+                 SELECT * FROM pages; /*/\n";
+    let one = [block(text, 0, text.len(), 0)];
+    let seen = read(
+        Format::SphinxQl,
+        &Settings::default(),
+        &one,
+        &mut Tables::new(),
+    );
+    assert_eq!((seen.entries, seen.unread), (1, 0));
+}
+
 /// Format strings are what a user says, right or wrong.
 #[test]
 fn format_strings() {

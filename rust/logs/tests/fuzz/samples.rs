@@ -63,7 +63,7 @@ fn own(format: Format) -> (&'static [&'static str], &'static [&'static str]) {
     }
 }
 
-const PIECES: [&[u8]; 22] = [
+const PIECES: [&[u8]; 24] = [
     b"\n",
     b"\r\n",
     b"\"",
@@ -81,6 +81,8 @@ const PIECES: [&[u8]; 22] = [
     b"# User@Host: ",
     b"/* ",
     b" */",
+    b"; /*/\n",
+    b"# error=",
     b"\t",
     b"9999999999999999999999",
     b"-1",
