@@ -86,7 +86,7 @@ impl Target {
                 self.most_bytes
             );
             done += 1;
-            if done % 1024 == 0 && seconds.is_some_and(|limit| begun.elapsed() >= limit) {
+            if done.is_multiple_of(1024) && seconds.is_some_and(|limit| begun.elapsed() >= limit) {
                 break;
             }
         }

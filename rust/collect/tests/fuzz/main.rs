@@ -220,7 +220,7 @@ fn buffered_files() {
         for category in [None, Some(&name)] {
             let (batch, whole): (Batch, usize) = read_records(&input, category);
             assert!(whole <= input.len() && batch.bytes().len() + 4 * batch.len() <= whole);
-            understood |= batch.len() > 0;
+            understood |= !batch.is_empty();
         }
         understood
     });

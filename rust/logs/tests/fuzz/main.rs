@@ -64,7 +64,7 @@ impl Tables {
 /// What a format finds in these blocks.
 fn read(format: Format, settings: &Settings, blocks: &[Block], tables: &mut Tables) -> Seen {
     tables.inputs += 1;
-    if tables.inputs % 1000 == 0 {
+    if tables.inputs.is_multiple_of(1000) {
         tables.tally = Tally::default();
     }
     let mut out = Out {
