@@ -191,7 +191,7 @@ def _condition(
     """
     kept = [one.kept[index] for one in judged]
     by_time = kept[0].condition.limit_ns is not None
-    unit = _unit_variance(kept) if by_time else 0.0
+    sway = _sway(kept) if by_time else _Sway(0.0, 1.0)
     speeds = np.asarray(SPEEDS if by_time else [0.0])[:, None, None]
     prior = np.log(_CHANCE) if by_time else np.zeros_like(ODDS_SLOPES)
     total = np.tile(prior, (speeds.size, grid.size, 1))
@@ -204,10 +204,11 @@ def _condition(
             total += np.log(np.minimum(chance, 1.0) + OUTLIER)
             continue
         expected = np.log(_over(apart))
-        window = unit * _few(one) / max(1, one.requests) + (SWAY * (1 - _FLOOR)) ** 2
+        variance, bias = sway.of(one)
+        window = variance + (SWAY * (1 - _FLOOR)) ** 2
         doubt = window + (bent * expected) ** 2
         moved = np.log(_over(apart + speeds) / _over(apart - speeds)) / 2
-        total += _log_times(one, expected, window, doubt + moved**2)
+        total += _log_times(one, expected, window, doubt + moved**2, bias)
     return total
 
 
@@ -218,35 +219,48 @@ def _over(apart: Floats) -> Curves:
     return np.clip(over, math.exp(-FAR_BELOW), math.exp(FAR_ABOVE))
 
 
-def _unit_variance(kept: Sequence[Kept]) -> float:
-    """Variance of the logarithm of the quantile, times requests: of the trials near the limit.
+@dataclass(frozen=True, slots=True)
+class _Sway:
+    """How the quantiles of trials near the limit scatter by chance.
 
-    The mean of the standard deviations, squared: a long window with one great cluster would
-    outweigh all the others in the mean of variances.
+    ``tail``: of the logarithm of the quantile by that of the share above it. ``cluster``: late
+    requests that come together, as many as tell what one would by itself.
     """
-    weighed = [
+
+    tail: float
+    cluster: float
+
+    def of(self, kept: Kept) -> tuple[float, float]:
+        """The variance of the logarithm of a trial's quantile, and by how much it is too low."""
+        if not kept.requests:
+            return 1.0, 0.0
+        clusters = kept.requests * kept.condition.allowed / self.cluster
+        variance = math.log1p(1 / clusters)
+        return self.tail**2 * variance, self.tail * variance / 2
+
+
+def _sway(kept: Sequence[Kept]) -> _Sway:
+    rows = [
         (math.exp(-(math.log(k.quantile_ns / k.condition.limit_ns) ** 2) * 3) + 0.01,
-         k.spread * math.sqrt(k.requests))
+         k.spread * math.sqrt(k.effective * k.condition.allowed), k.requests / k.effective,
+         k.share * k.requests)
         for k in kept
-        if k.quantile_ns and k.spread is not None and k.condition.limit_ns
+        if k.quantile_ns and k.spread is not None and k.condition.limit_ns and k.effective
     ]  # fmt: skip
-    weight = sum(w for w, _ in weighed)
-    return (sum(w * s for w, s in weighed) / weight) ** 2 if weight else 0.0
+    if not rows:
+        return _Sway(0.0, 1.0)
+    weight, tail, effect, late = np.asarray(rows).T
+    late = np.maximum(late, [k.requests * k.condition.allowed * LATE_LEAST for k in kept if k.quantile_ns and k.spread is not None and k.condition.limit_ns and k.effective])
+    return _Sway(float(np.average(tail, weights=weight)), float(np.average(effect, weights=weight * late)))
 
 
-def _few(kept: Kept) -> float:
-    """How much more a quantile varies than its window can see: late ones come in few clusters.
-
-    With k clusters 1 + 1 / (2 k^2), found by simulation; not where it is far above the limit.
-    """
-    high = math.exp(FAR_ABOVE) * (kept.condition.limit_ns or 0.0)
-    if not kept.quantile_ns or kept.quantile_ns > high:
-        return 1.0
-    clusters = kept.effective * kept.condition.allowed
-    return 1 + min(10.0, 0.5 / max(clusters, 1e-3) ** 2)
+LATE_LEAST = 0.1
+BIAS = 1.0
 
 
-def _log_times(kept: Kept, expected: Curves, window: Curves, variance: Curves) -> Curves:
+def _log_times(
+    kept: Kept, expected: Curves, window: Curves, variance: Curves, bias: float
+) -> Curves:
     """Log likelihood of a quantile, of its logarithm over the limit, by SPEEDS.
 
     As a density, over that of the least speed and no floor: else the greatest doubt would always
@@ -256,7 +270,8 @@ def _log_times(kept: Kept, expected: Curves, window: Curves, variance: Curves) -
         return np.zeros_like(variance)
     seen = FAR_ABOVE
     if kept.quantile_ns:
-        seen = min(seen, max(-FAR_BELOW, math.log(kept.quantile_ns / kept.condition.limit_ns)))
+        at = math.log(kept.quantile_ns / kept.condition.limit_ns) + BIAS * bias
+        seen = min(seen, max(-FAR_BELOW, at))
     chance: Curves = np.exp((seen - expected) ** 2 / (-2 * variance))
     if -FAR_BELOW < seen < FAR_ABOVE:
         chance *= np.sqrt(variance[0] / variance * (window[0] / window))
