@@ -9,8 +9,12 @@ queue of capacity c, whose waits go with 1 / (c - rate). With y = ln(quantile / 
 Where queries of one kind take nearly the limit, the quantile is flat up to high rates and then
 rises: a is near 1. Without it the flat part would pull r* to it.
 
-A trial's y has the variance that its window says (promise.py), pooled over the trials near the
-limit, since a window that was lucky also seems sure; and what no window can see: SWAY (the waits of
+A trial's y has the variance that windows say (promise.py), pooled over the trials near the limit,
+since a window that was lucky also seems sure. It is too low on average, however many trials there
+are: the late requests of each come in few clusters, mostly fewer than on average and at times far
+more, and a logarithm makes more of the fewer. With k clusters in a trial the share of late ones has
+a relative variance of 1 / k, so its logarithm has a variance of ln(1 + 1 / k), and is too low by
+half of that (as of a lognormal share). To the variance is added what no window can see: SWAY (the waits of
 two minutes of a server are not alike), and BENT, as the curve is not quite this one, more so
 farther away.
 Trials for another promise are often many at one distance, where the curve is bent alike for all:
@@ -51,6 +55,7 @@ BENT, BENT_FAR, MOST_BENT = 0.12, 0.5, 0.35
 FAR_BELOW, FAR_ABOVE = 0.7, 0.5  # half of the limit or 1.6 of it: only says on which side
 FAR_ODDS = 1.4
 SWAY = 0.02
+LEAST_LATE = 0.1  # of those that may be late: as many weigh where none was
 SPEEDS = (0.007, 0.015, 0.03, 0.06, 0.12)
 PRIOR = (0.4, 0.2, 0.2, 0.12, 0.08)
 OUTLIER = 1e-6
@@ -191,7 +196,7 @@ def _condition(
     """
     kept = [one.kept[index] for one in judged]
     by_time = kept[0].condition.limit_ns is not None
-    sway = _sway(kept) if by_time else _Sway(0.0, 1.0)
+    by_chance = _by_chance(kept) if by_time else _Chance(0.0, 1.0)
     speeds = np.asarray(SPEEDS if by_time else [0.0])[:, None, None]
     prior = np.log(_CHANCE) if by_time else np.zeros_like(ODDS_SLOPES)
     total = np.tile(prior, (speeds.size, grid.size, 1))
@@ -204,11 +209,11 @@ def _condition(
             total += np.log(np.minimum(chance, 1.0) + OUTLIER)
             continue
         expected = np.log(_over(apart))
-        variance, bias = sway.of(one)
+        variance, too_low = by_chance.of(one)
         window = variance + (SWAY * (1 - _FLOOR)) ** 2
         doubt = window + (bent * expected) ** 2
         moved = np.log(_over(apart + speeds) / _over(apart - speeds)) / 2
-        total += _log_times(one, expected, window, doubt + moved**2, bias)
+        total += _log_times(one, expected, window, doubt + moved**2, too_low)
     return total
 
 
@@ -220,18 +225,21 @@ def _over(apart: Floats) -> Curves:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sway:
-    """How the quantiles of trials near the limit scatter by chance.
+class _Chance:
+    """How quantiles near the limit scatter by chance, from trial to trial.
 
-    ``tail``: of the logarithm of the quantile by that of the share above it. ``cluster``: late
-    requests that come together, as many as tell what one would by itself.
+    ``tail``: by how much the logarithm of the quantile rises with that of the share above it.
+    ``cluster``: how many late requests tell as much as one that is late by itself.
     """
 
     tail: float
     cluster: float
 
     def of(self, kept: Kept) -> tuple[float, float]:
-        """The variance of the logarithm of a trial's quantile, and by how much it is too low."""
+        """The variance of the logarithm of a trial's quantile, and by how much that is too low.
+
+        A share that rests on k clusters has a relative variance of 1 / k; as if it were lognormal.
+        """
         if not kept.requests:
             return 1.0, 0.0
         clusters = kept.requests * kept.condition.allowed / self.cluster
@@ -239,27 +247,30 @@ class _Sway:
         return self.tail**2 * variance, self.tail * variance / 2
 
 
-def _sway(kept: Sequence[Kept]) -> _Sway:
+def _by_chance(kept: Sequence[Kept]) -> _Chance:
+    """Of the trials near the limit together.
+
+    By the size of clusters as late requests see it: the ratio of two sums, of variances and of late
+    requests. A lucky trial has no great cluster, and few late ones to weigh.
+    """
     rows = [
         (math.exp(-(math.log(k.quantile_ns / k.condition.limit_ns) ** 2) * 3) + 0.01,
-         k.spread * math.sqrt(k.effective * k.condition.allowed), k.requests / k.effective,
-         k.share * k.requests)
+         k.spread * math.sqrt(k.effective * k.condition.allowed),
+         k.requests / k.effective,
+         k.requests * max(k.share, LEAST_LATE * k.condition.allowed))
         for k in kept
         if k.quantile_ns and k.spread is not None and k.condition.limit_ns and k.effective
     ]  # fmt: skip
     if not rows:
-        return _Sway(0.0, 1.0)
-    weight, tail, effect, late = np.asarray(rows).T
-    late = np.maximum(late, [k.requests * k.condition.allowed * LATE_LEAST for k in kept if k.quantile_ns and k.spread is not None and k.condition.limit_ns and k.effective])
-    return _Sway(float(np.average(tail, weights=weight)), float(np.average(effect, weights=weight * late)))
-
-
-LATE_LEAST = 0.1
-BIAS = 1.0
+        return _Chance(0.0, 1.0)
+    near, tail, effect, late = np.asarray(rows).T
+    return _Chance(
+        float(np.average(tail, weights=near)), float(np.average(effect, weights=near * late))
+    )
 
 
 def _log_times(
-    kept: Kept, expected: Curves, window: Curves, variance: Curves, bias: float
+    kept: Kept, expected: Curves, window: Curves, variance: Curves, too_low: float
 ) -> Curves:
     """Log likelihood of a quantile, of its logarithm over the limit, by SPEEDS.
 
@@ -270,7 +281,7 @@ def _log_times(
         return np.zeros_like(variance)
     seen = FAR_ABOVE
     if kept.quantile_ns:
-        at = math.log(kept.quantile_ns / kept.condition.limit_ns) + BIAS * bias
+        at = math.log(kept.quantile_ns / kept.condition.limit_ns) + too_low
         seen = min(seen, max(-FAR_BELOW, at))
     chance: Curves = np.exp((seen - expected) ** 2 / (-2 * variance))
     if -FAR_BELOW < seen < FAR_ABOVE:
