@@ -14,9 +14,9 @@ since a window that was lucky also seems sure. It is too low on average, however
 are: the late requests of each come in few clusters, mostly fewer than on average and at times far
 more, and a logarithm makes more of the fewer. With k clusters in a trial the share of late ones has
 a relative variance of 1 / k, so its logarithm has a variance of ln(1 + 1 / k), and is too low by
-half of that (as of a lognormal share). To the variance is added what no window can see: SWAY (the waits of
-two minutes of a server are not alike), and BENT, as the curve is not quite this one, more so
-farther away.
+half of that (as of a lognormal share). To the variance is added what no window can see: SWAY (the
+waits of two minutes of a server are not alike), and BENT, as the curve is not quite this one, more
+so farther away.
 Trials for another promise are often many at one distance, where the curve is bent alike for all:
 together they say no more about it than one would (``alike``).
 
@@ -217,6 +217,11 @@ def _condition(
     return total
 
 
+def late(kept: Kept) -> float:
+    """How many requests were late: what the design effect of a trial weighs."""
+    return kept.requests * max(kept.share, LEAST_LATE * kept.condition.allowed)
+
+
 def _over(apart: Floats) -> Curves:
     """Quantile over limit by every curve, as far as it is looked at."""
     room = np.maximum(1 - _SLOPE * np.expm1(apart).astype(np.float32), 0.01)
@@ -257,15 +262,15 @@ def _by_chance(kept: Sequence[Kept]) -> _Chance:
         (math.exp(-(math.log(k.quantile_ns / k.condition.limit_ns) ** 2) * 3) + 0.01,
          k.spread * math.sqrt(k.effective * k.condition.allowed),
          k.requests / k.effective,
-         k.requests * max(k.share, LEAST_LATE * k.condition.allowed))
+         late(k))
         for k in kept
         if k.quantile_ns and k.spread is not None and k.condition.limit_ns and k.effective
     ]  # fmt: skip
     if not rows:
         return _Chance(0.0, 1.0)
-    near, tail, effect, late = np.asarray(rows).T
+    near, tail, effect, weight = np.asarray(rows).T
     return _Chance(
-        float(np.average(tail, weights=near)), float(np.average(effect, weights=near * late))
+        float(np.average(tail, weights=near)), float(np.average(effect, weights=near * weight))
     )
 
 
