@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use crate::clock::{Clock, duration, number};
 use crate::entry::{Entry, Fault, Held, Kind, UNKNOWN};
 use crate::format::access::target;
-use crate::format::{Out, Reader, Settings, TWICE};
+use crate::format::{Out, Reader, Settings};
 use crate::saved::{Saved, Saving};
 use crate::source::{Block, Lines};
 use crate::words;
@@ -115,6 +115,10 @@ fn option<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 }
 
 impl Reader for Groonga {
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut lines = Lines::new(block);
         while lines.at < block.end {
@@ -179,8 +183,7 @@ impl Reader for Groonga {
                 _ => {}
             }
         }
-        out.seen
-            .note(TWICE, std::mem::take(&mut self.clock.ambiguous));
+        out.seen.clock(&mut self.clock);
     }
 
     fn end(&mut self, out: &mut Out<'_>) {
