@@ -60,14 +60,15 @@ LUCENE10_JAR := java/lucene/target10/lucene-host.jar
 ELASTICSEARCH_JAR := java/elasticsearch/target/elasticsearch-analysis.jar
 SENSEI_JAR := java/sensei/target/sensei-server.jar
 ORIENTDB_JAR := java/orientdb/target/orientdb-analysis.jar
+FLUME_JAR := java/flume/target/lib/flume-ng-node-1.11.0.jar
 # One Maven at a time: they share a repository in the home folder. It ends before C2 would help it.
 export MAVEN_OPTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC $(MAVEN_OPTS)
 MVN := mvn -q -B -Dstyle.color=never
 
 .PHONY: java
-java: ## build what runs on the JVM (Lucene, SenseiDB, the analysis of Elasticsearch and OrientDB); needs JDK 17 (Lucene 10: 21 or later) and Maven
-	@if command -v mvn >/dev/null && command -v javac >/dev/null; then for jar in $(LUCENE_JAR) $(ELASTICSEARCH_JAR) $(SENSEI_JAR) $(ORIENTDB_JAR); do $(MAKE) --no-print-directory $$jar; done; \
-	else echo "NOT RUN HERE: Lucene, SenseiDB, Elasticsearch and OrientDB need JDK 17 and Maven (Debian: apt-get install openjdk-17-jdk-headless maven)"; fi
+java: ## build what runs on the JVM (Lucene, SenseiDB, the analysis of Elasticsearch and OrientDB, Flume for tests); needs JDK 17 (Lucene 10: 21 or later) and Maven
+	@if command -v mvn >/dev/null && command -v javac >/dev/null; then for jar in $(LUCENE_JAR) $(ELASTICSEARCH_JAR) $(SENSEI_JAR) $(ORIENTDB_JAR) $(FLUME_JAR); do $(MAKE) --no-print-directory $$jar; done; \
+	else echo "NOT RUN HERE: Lucene, SenseiDB, Elasticsearch, OrientDB and Flume need JDK 17 and Maven (Debian: apt-get install openjdk-17-jdk-headless maven)"; fi
 	@if command -v mvn >/dev/null && java/with-jdk 21 newest javac -version >/dev/null 2>&1; then $(MAKE) --no-print-directory $(LUCENE10_JAR); \
 	else echo "NOT RUN HERE: Lucene 10 needs a JDK 21 or later (SEARCHBENCH_JDK, or below /usr/lib/jvm) and Maven"; fi
 
@@ -94,6 +95,11 @@ $(SENSEI_JAR): java/sensei/pom.xml $(shell find java/sensei/src -type f)
 $(ORIENTDB_JAR): java/orientdb/pom.xml $(shell find java/orientdb/src -type f)
 	@echo "building the declared analysis for OrientDB"
 	@$(MVN) -f java/orientdb/pom.xml package
+	@touch $@
+
+$(FLUME_JAR): java/flume/pom.xml
+	@echo "getting Apache Flume, beside which the collector is tested"
+	@$(MVN) -f java/flume/pom.xml package
 	@touch $@
 
 # More workers than cores, because many tests wait for servers and for windows of load.

@@ -66,20 +66,32 @@ def study(
     once: bool = False,
     faster: float = 0.0,
     turn: int = 0,
+    place: float = 0.0,
+    first: float = 0.0,
+    by_lot: bool = False,
 ) -> tuple[Comparison, ...]:
     """The comparisons of one study. ``sds``: the noise of a trial of each system; ``build_sd``: of
     each build of an index, which is built ``once`` or in each block; ``faster``: by what share the
-    last system is. ``turn``: whose twin comes first.
+    last system is. ``turn``: whose twin comes first. ``place``: by how much the log of a throughput
+    falls from a place in a block to the next, ``first``: after the first. Every second block has
+    the order of the one before backwards, or is drawn ``by_lot`` too, as in older plans.
     """
     n = len(sds)
     block = BLOCK_SD * rng.standard_normal(blocks)
     build = build_sd * rng.standard_normal((n, 1 if once else blocks)) * np.ones((n, blocks))
     treatments, built = [], {}
+    places = list(_orders(rng, n, blocks, turn, by_lot=by_lot)) if place or first else []
+    fall = {name: place * at + first * (at > 0) for one in places for name, at in one.items()}
     for i, sd in enumerate(sds):
         name = f"t{i}"
         level = block + build[i] + (np.log1p(faster) if i == n - 1 else 0.0)
         trials = [
-            _trial(name, b, twin, level[b] + sd * rng.standard_normal())
+            _trial(
+                name,
+                b,
+                twin,
+                level[b] + sd * rng.standard_normal() - fall.get(f"{name}-{b}-{twin}", 0.0),
+            )
             for b in range(blocks)
             for twin in ([False, True] if (b + turn) % n == i else [False])
         ]
@@ -91,9 +103,22 @@ def study(
     floors = pairs.noise_floors(treatments, metrics)
     loads = {t.treatment: Load(kind="closed", clients=1) for t in treatments}
     nothing = cast("Any", _Unasked())
-    drafts = pairs.drafts(treatments, loads, nothing, nothing, floors, *metrics, built)
+    at = {name: at for one in places for name, at in one.items()}
+    drafts = pairs.drafts(treatments, loads, nothing, nothing, floors, *metrics, built, places=at)
     found = pairs.decided(drafts)
     return tuple(c for c in found if c.metric == "throughput")
+
+
+def _orders(
+    rng: np.random.Generator, n: int, blocks: int, turn: int, *, by_lot: bool
+) -> Iterator[dict[str, int]]:
+    """By block and trial, its place: of n systems and the twin of one."""
+    drawn = rng.permutation(n + 1)
+    for b in range(blocks):
+        if b:
+            drawn = rng.permutation(n + 1) if by_lot or b % 2 == 0 else drawn[::-1]
+        names = [f"t{i}-{b}-False" for i in range(n)] + [f"t{(b + turn) % n}-{b}-True"]
+        yield {names[which]: at for at, which in enumerate(drawn)}
 
 
 def _trial(name: str, block: int, twin: bool, log: float) -> TrialResult:

@@ -270,17 +270,23 @@ class Study:
         rng = np.random.default_rng(self.seed)
         control = self.treatments[0].id if self.control == "first" else self.control
         order: list[tuple[plans.Trial, Treatment]] = []
+        places = np.empty(0, int)
+        as_planned: list[plans.Trial] = []
         for block in range(self.blocks):
             members = [(t, False) for t in self.treatments]
             members += [(t, True) for t in self.treatments if t.id == control]
-            for at in rng.permutation(len(members)):
+            places = places[::-1] if block % 2 else rng.permutation(len(members))
+            for at in rng.permutation(len(members)) if block % 2 else places:
                 t, twin = members[int(at)]
                 name = f"{len(order):03d}-b{block}-{t.id}{'-aa' if twin else ''}"
                 order.append((plans.Trial(name, block, t.id, twin), t))
+            # Plans have every second block backwards; what is drawn for trials has its own order.
+            drawn = {(trial.treatment, trial.control): trial for trial, _ in order[-len(members) :]}
+            as_planned += [drawn[members[int(at)][0].id, members[int(at)][1]] for at in places]
         writer = Writer(
             path,
             study_text=f"question = {json.dumps(self.question)}\n",
-            plan=self.plan([trial for trial, _ in order]),
+            plan=self.plan(as_planned),
             host=HOST,
             version="0.1.0",
         )

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.judgement import Comparison, Estimate, Interval
 from searchbench.analysis.roles import results
+from searchbench.analysis.roles.compared import with_verdicts
+from searchbench.analysis.roles.model import Beside
+from searchbench.report.tables import roles as tables
 from searchbench.study.planner import make_plan
 from searchbench.study.read import parse_study
 
@@ -57,3 +60,26 @@ def test_what_a_writer_costs_is_not_what_an_index_of_another_size_costs(factor: 
     assert len(found) == 2
     assert {one.idle for one in found} == {t.id for t in plan.treatments if results.idle(t)}
     assert [one.ratios["throughput"].value for one in found] == pytest.approx([1.0, 1.0])
+
+
+def test_readers_beside_a_writer_have_the_ratio_and_the_verdict_of_their_comparison() -> None:
+    """Raw figures may be of two mixes of queries: they said 0.5 where the comparison says 0.98."""
+    raw = {
+        name: Estimate(0.5, "ratio", 3) for name in ("throughput", "service_p99", "response_p50")
+    }
+    one = Beside("busy", "busy", "idle", "idle", raw)
+
+    def compared(metric: str, ratio: float, verdict: Any) -> Comparison:
+        found = Estimate(ratio, "ratio", 3, Interval(ratio / 1.1, ratio * 1.1, 0.95, "t"))
+        return Comparison("busy", "idle", metric, verdict, found, 0.5, 1.0, 5, 0)
+
+    lines = [compared("throughput", 1 / 0.98, "not resolved"), compared("service_p99", 2, "faster")]
+    (found,) = with_verdicts([one], lines)
+    values = {name: ratio.value for name, ratio in found.ratios.items()}
+    assert values == pytest.approx({"throughput": 0.98, "service_p99": 2.0, "response_p50": 0.5})
+    assert found.judged == {
+        "throughput": "not resolved", "service_p99": "slower", "response_p50": "not judged"
+    }  # fmt: skip
+    text = str(tables.beside([found]))
+    assert "not resolved" in text
+    assert "not judged" in text

@@ -68,6 +68,17 @@ def test_a_loss_that_two_starts_may_make_cannot_be_told(tmp_path: Path, slower: 
         assert not found.not_known
 
 
+def test_systems_that_ran_already_are_not_said_to_have_been_started(tmp_path: Path) -> None:
+    a, b = (
+        attached(sweep(tmp_path / n, by, i)) for i, (n, by) in enumerate((("a", 0), ("b", 0.08)))
+    )
+    found = judged(a, b)
+    assert all(c.ran_already for c in found.comparisons)
+    assert "they ran already and were not started by searchbench" in found.not_known["x 2"]
+    assert "Systems that ran already were not started by searchbench" in found.decision
+    assert "started once" not in found.decision + "".join(c.reason for c in found.comparisons)
+
+
 def test_equal_systems_whose_starts_scatter_are_seldom_a_loss(tmp_path: Path) -> None:
     """Ten pairs, of which the second is slower in five; three of them exited with 1, or two."""
     scatter = NormalDist(0.0, math.sqrt(2) * STARTS_SD)

@@ -32,7 +32,7 @@ def durable(
 ) -> Durable:
     applied = SimpleNamespace(before=BEFORE, after=after, updated=updated, drawn=[])
     run: Any = SimpleNamespace(does="write", idle=False, applied=applied)
-    trial: Any = SimpleNamespace(beside=[run], fault=SimpleNamespace(begun=1))
+    trial: Any = SimpleNamespace(beside=[run], fault=SimpleNamespace(begun=1, trouble=""))
     monkeypatch.setattr(faults, "written", lambda *_: made)
     found = faults._durable(SimpleNamespace(), [trial])  # type: ignore[arg-type]
     assert found is not None
@@ -79,3 +79,28 @@ def test_inserts_that_are_gone_may_hide_behind_deletes_that_are_undone(
     assert ("a delete that is undone hides an insert that is gone" in faults.durability(found)) is (
         hides == 1
     )
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_a_trial_whose_server_did_not_come_back_is_said_and_may_have_lost_all(
+    monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    """It was left out: "Of 600 documents that were acknowledged in the drive, none is gone"."""
+    made = acknowledged(insert=300)
+    applied = SimpleNamespace(before=BEFORE, after=BEFORE + 300, updated=None, drawn=[])
+    trials: Any = [
+        SimpleNamespace(
+            beside=[SimpleNamespace(does="write", idle=False, applied=there)],
+            fault=SimpleNamespace(begun=1, trouble="" if there else "it did not start"),
+        )
+        for there in (*[applied] * others, None)
+    ]
+    monkeypatch.setattr(faults, "written", lambda *_: made)
+    found = faults._durable(SimpleNamespace(), trials)  # type: ignore[arg-type]
+    assert found is not None
+    assert (found.never_back, found.unlooked, found.acknowledged) == (1, 300, 300 * others)
+    said = faults.durability(found)
+    assert "In 1 trial the server did not come back" in said
+    assert "300 documents acknowledged there is unknown: it may be all of them" in said
+    assert ("In the other trials: Of 600" in said) is bool(others)
+    assert lost_cell(found) == ("at least 0" if others else "unknown")

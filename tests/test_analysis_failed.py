@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -223,3 +224,78 @@ def test_a_method_that_fails_in_whole_trials_is_not_the_best_by_the_others(
     assert c.ratio is not None
     assert (c.verdict, found.verdict.best) == ("not resolved", None)
     assert "what in failed to answer could make the whole difference" in c.reason
+
+
+class HangsInSomeBlocks(Study):
+    """In its second and fourth block b hangs from just before the window on."""
+
+    hang_s = 0.0
+
+    def _write_trial(
+        self, writer: Any, planned: Any, position: int, t: Treatment, *rest: Any
+    ) -> None:
+        if t.id == "b" and planned.block in (1, 3):
+            t = replace(t, server=hanging_from(t.server, 0.95, 0.95 + self.hang_s))
+        super()._write_trial(writer, planned, position, t, *rest)
+
+
+def hanging_from(server: Server, begin_s: float, end_s: float) -> Server:
+    """What is due in that time is answered at its end."""
+
+    def hangs(due: Array, query: Array, rng: np.random.Generator) -> Array:
+        took = server(due, query, rng)
+        within = (due >= begin_s) & (due < end_s)
+        return np.where(within, np.maximum(took, end_s - due), took)
+
+    return hangs
+
+
+@pytest.mark.parametrize(
+    ("times", "hang_s", "others"),
+    [(1.6, 4.0, 0), (1.3, 1.4, 0), (1.6, 3.0, 2), (1.2, 0.4, 2)],
+    ids=[
+        "half of the window",
+        "a fifth",
+        "beside quiet ones",
+        "too short for a block to contradict",
+    ],
+)
+def test_a_block_in_which_a_system_hung_is_in_its_ratio(
+    tmp_path: Path, times: float, hang_s: float, others: int
+) -> None:
+    """Its latencies do not have the time that it hung. Without these blocks it was 1.6 (1.6 to 1.6)
+    times as fast, and over all blocks it was counted to answer 1.2 times as much.
+    """
+    study = HangsInSomeBlocks(blocks=5, seed=3, trial_noise=0.003, block_noise=0.003, control="a")
+    study.hang_s = hang_s
+    study.add("a", system="a", server=lognormal(0.004 * times, 0.1), seconds=9.0)
+    study.add("b", system="b", server=lognormal(0.004, 0.1), seconds=9.0)
+    for k in range(others):
+        study.add(f"c{k}", system=f"c{k}", server=lognormal(0.009 + 0.001 * k, 0.1), seconds=9.0)
+    found = judge(open_record(study.write(tmp_path / "r")))
+    (c,) = (c for c in found.comparisons if c.metric == "throughput" and (c.a, c.b) == ("a", "b"))
+    a, b = (
+        {x.block: x.figures["throughput"].value for x in t.trials if x.counts}
+        for t in found.treatments[:2]
+    )
+    counted = float(np.exp(np.mean([np.log(b[k] / a[k]) for k in a])))
+    assert c.ratio is not None
+    assert c.ratio.interval is not None
+    assert (c.ratio.n, c.blocks_unknown) == (5, 0)
+    assert c.ratio.value == pytest.approx(counted, rel=0.01)
+    assert c.ratio.interval.low <= counted <= c.ratio.interval.high
+    assert kept.COUNTED in c.reason
+
+
+def test_a_block_without_a_ratio_keeps_the_others_from_deciding(tmp_path: Path) -> None:
+    """A p99 takes 299 requests; in two of five blocks b came to fewer, as it hung."""
+    study = HangsInSomeBlocks(blocks=5, seed=3, trial_noise=0.003, block_noise=0.003, control="a")
+    study.hang_s = 7.9
+    study.add("a", system="a", server=lognormal(0.0064, 0.1), clients=1, seconds=9.0)
+    study.add("b", system="b", server=lognormal(0.004, 0.1), clients=1, seconds=9.0)
+    found = judge(open_record(study.write(tmp_path / "r")))
+    (c,) = (c for c in found.comparisons if c.metric == "service_p99")
+    assert c.blocks_unknown == 2
+    assert c.verdict == "not resolved"
+    assert "2 of 5 blocks are not in the ratio" in c.reason
+    assert any("2 blocks have no ratio" in said for said in c.would_change)

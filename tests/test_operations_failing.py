@@ -193,6 +193,26 @@ def test_a_packet_too_large_is_a_point_with_the_servers_words(tmp_path: Path) ->
         assert exit_code(record, judged) == 0
 
 
+def test_more_branches_of_a_union_than_files_is_a_point_with_the_servers_words(
+    tmp_path: Path,
+) -> None:
+    engine = ENGINES["mariadb"]
+    levers = {**defaults(engine), "storage": "myisam"}
+    with Deployment(engine, levers, tmp_path / "data", tmp_path / "run") as server:
+        # Each branch opens the table, so their number is that of the files that it may open.
+        server.processes[0].rlimit(psutil.RLIMIT_NOFILE, (1000, 1000))
+        host, port = server.target
+        address = f"mysql://root@{host}:{port}/{table.DATABASE}"
+        first = f'[systems.mariadb]\nstorage = "myisam"\nattach = "{address}"\n'
+        record, judged = measured(tmp_path, UNION, systems=first)
+        assert_answered(judged, "in")
+        assert_answered(judged, "union", many=False)
+        said = points(judged, "union")[1].failed
+        assert "Out of resources when opening file" in said
+        assert "Too many open files" in said
+        assert exit_code(record, judged) == 0
+
+
 class Killer(Silence):
     """Kills the server without warning in one phase of the trials of one method."""
 

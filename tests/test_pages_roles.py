@@ -49,11 +49,27 @@ def test_the_study_of_the_page_is_checked_run_and_shown(
         assert said in page
 
 
+def test_the_writer_of_the_page_with_stages_is_a_study_and_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study, stages, *_ = blocks(PAGE, "toml")
+    Path("study.toml").write_text(study[: study.index("[roles.writer]")] + stages)
+    assert app(["check", "study.toml"]) == 0
+    assert app(["plan", "study.toml"]) == 0
+    if lacking := missing(Groonga()):
+        pytest.skip(f"no groonga here: {lacking}")
+    shorter = ["--set", "roles.writer.stages=[[2, 20], [1, 20, 400], [2, 20]]"]
+    assert app(["run", "study.toml", *SHORTER, *shorter, "--record", "record"]) in (0, 1)
+    page = Path("record/report/report.html").read_text(encoding="utf-8")
+    assert "What was written, stage by stage." in page
+
+
 def test_publishers_and_jobs_of_the_page_belong_to_a_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    study, more, *_ = blocks(PAGE, "toml")
+    study, _, more, *_ = blocks(PAGE, "toml")
     systems = re.compile(r"\[systems\.groonga\].*?(?=\[roles)", re.DOTALL)
     Path("study.toml").write_text(systems.sub("[systems.lucene]\nkeys = true\n\n", study) + more)
     assert app(["check", "study.toml"]) == 0
@@ -64,7 +80,7 @@ def test_the_fault_and_the_overload_of_the_page_are_studies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    study, _, fault, overload, _ = blocks(PAGE, "toml")
+    study, _, _, fault, overload, _ = blocks(PAGE, "toml")
     Path("study.toml").write_text(study + fault)
     assert app(["check", "study.toml"]) == 0
     Path("study.toml").write_text(overload)

@@ -146,6 +146,7 @@ def test_an_overload_after_which_answers_are_normal_now_and_then_says_so() -> No
     (found,) = results([treatment])
     said = until(found)
     assert "Answers were normal 0 s" in said
+    assert f"Normal is: {found.first.bounds}." in said, "what that means is said beside it"
     (share,) = re.findall(r" In (\d+) % of the time after that they were not\.", said)
     assert 40 <= int(share) <= 90
 
@@ -224,6 +225,7 @@ def test_what_is_known_in_some_trials_is_said_to_be_of_these(known_first: bool) 
     assert "(known to within 50 ms, and only in 1 of 3 trials)" in until(found)
     told = FaultResult(
         "x", "kill", "server", "t", "t", {}, 3, back=True, unknown=2, resolution_s=0.05,
-        figures={"normal_s": Estimate(0.3, "s", 1)},
+        figures={"normal_s": Estimate(0.3, "s", 1)}, bounds="at most 2 % take 80 ms or more",
     )  # fmt: skip
+    assert faults.until(told).endswith("Normal is: at most 2 % take 80 ms or more.")
     assert "and only in 1 of 3 trials)" in faults.until(told)

@@ -99,10 +99,11 @@ def test_a_file_has_the_statements_too(tmp_path: Path) -> None:
         (FETCH.replace("{id}]", "{idd}]"), "12:7: line 1: {idd} is not a column of the key"),
         (FETCH.replace("-- @each", "-- @eech"), "15:7: line 1: there is no mark @eech"),
         (FETCH + "[queries]\ndistinct = 3\n", "[operations] say what is asked"),
-        (FETCH + "[systems.sqlite]\n", "no method is for sqlite: sqlite speaks frames, for which"),
+        (FETCH + "[systems.sqlite]\n", "no method is for sqlite: sqlite is asked in `query`"),
         (FETCH + '[factors]\n"operations.fetch.key" = ["id", "a"]\n',
          "`key` of an operation cannot be a factor (there are `rows`, `order`, `draws`)"),
-        (FETCH + "[operations.f.methods.m]\n", "in `sql`, `bql` or `http`, or in a `file`, as in"),
+        (FETCH + "[operations.f.methods.m]\n",
+         "in `sql`, `bql`, `http` or `query`, or in a `file`, as in"),
         (FETCH + '[factors]\n"operations.fetch.key" = ["id"]\n', "`key` of an operation cannot be"),
         (FETCH + '[factors]\n"operations.fitch.rows" = [1]\n', "there is no operation `fitch`"),
         ('[operations.f]\nrows = 3\n[operations.f.methods.m]\nsql = "SELECT 1"\n',
@@ -173,7 +174,7 @@ http = '{"facets": {"color": {"max": 20}}}'"""
         ("[systems.sensei]\n", "[systems.groonga]\n[systems.sensei]\n",
          "a request that is only a body does not say where it goes"),
         ("[systems.sensei]\n", "[systems.tantivy]\n[systems.sensei]\n",
-         "no method is for tantivy: tantivy speaks frames, for which methods cannot be written"),
+         "no method is for tantivy: tantivy is asked in `query` (engines that take SQL"),
     ],
 )  # fmt: skip
 def test_mistakes_in_methods_that_are_not_sql(old: str, new: str, said: str) -> None:
@@ -201,3 +202,61 @@ def test_a_first_look_asks_for_few_rows(tmp_path: Path) -> None:
     # What the user keeps is kept.
     plan = make_plan(read_quick(path, only=["operations.fetch.rows=10"]))
     assert {t.operation["rows"] for t in plan.treatments} == {10}
+
+
+QUERY = """[operations.kinds.methods.query]
+query = '{}'
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "rest", "said"),
+    [
+        ("SELECT 1", "", "line 1: 'SELECT 1' is no query of the algebra: write one object"),
+        ('{"filters": [}', "", "line 1: the body is not JSON"),
+        ('{"filtres": []}', "", "unknown key `filtres` in the query; did you mean `filters`?"),
+        (
+            "{}",
+            'rows_at = "hits: state"\n',
+            "does not return state; add it to the query's `fields`",
+        ),
+        ("{}", 'rows_at = "facets.state: value, count"\n', "asks for no such facet, it has none"),
+        ("{}", 'rows_at = "groups: value, count"\n', "has no groups; give it `group_by`"),
+        ("{}", 'rows_at = "count"\n', "the answer to a query has total, hits, facets, groups"),
+        ('{"limit": 0}', 'rows_at = "hits: id"\n', "has `limit` 0, so it returns no hits"),
+        ('{"facets": ["stat"]}', "", "the corpus has no field `stat`; did you mean `state`?"),
+        ('{"facets": ["owner"]}', "", "`owner` is of type integer, which does not do for facets"),
+    ],
+)
+def test_a_query_that_does_not_give_what_is_compared_is_complained_of_in_its_place(
+    query: str, rest: str, said: str
+) -> None:
+    found = wrong(QUERY.format(query) + rest)
+    assert len(found) == 1
+    assert said in found[0]
+    assert found[0].startswith("9:")
+
+
+def test_a_query_that_a_system_cannot_be_asked_is_complained_of_with_the_reason() -> None:
+    query = '{"match": {"mode": "fuzzy", "terms": ["word"], "fields": ["note"]}}'
+    columns = '[corpus.columns]\nnote = {type = "text", words = 3}\n'
+    found = wrong(QUERY.format(query) + columns)
+    assert found
+    assert all("cannot be asked this: " in each and "cannot do fuzzy" in each for each in found)
+    assert "name the systems that can under `systems`" in found[0]
+
+
+def test_a_query_is_not_for_columns_that_take_none() -> None:
+    plain = '[systems.sensei]\ncolumns = "plain"\n'
+    only = QUERY.format("{}") + 'systems = "sensei"\n'
+    found = wrong(plain + only)
+    said = "the method is a query of the algebra, and sensei is asked in `http` or `bql`"
+    assert any(said in each for each in found)
+
+
+def test_a_query_has_values_of_the_key(tmp_path: Path) -> None:
+    text = '{"filters": [{"in": {"field": "state", "values": [[each ", ": {state}]]}}]}'
+    key = '[operations.kinds]\nkey = "state"\n'
+    looked(key + QUERY.replace("{}", text), tmp_path)
+    (found,) = wrong(key + QUERY.replace("{}", text.replace('"state"', '"owner"')))
+    assert "`owner` is of type integer, so" in found

@@ -120,7 +120,10 @@ def test_every_mistake_is_named_in_its_place() -> None:
         '12:8: a role needs `does`: "write", "publish", "job" or "fault"'
     ]
     (pace,) = wrong(groonga + '[roles.w]\ndoes = "write"\n')
-    assert pace.startswith("12:8: a writer needs a pace: `documents_per_s`, `every_s`, or")
+    assert pace == (
+        "12:8: a writer needs a pace: `documents_per_s`, `every_s`, `stages`, `times`, or "
+        "`clients`, which send as fast as the system accepts"
+    )
     assert wrong(groonga + WRITER + "clients = 2\n") == [
         "15:11: `documents_per_s` and `clients` are two paces of one writer; keep one"
     ]
@@ -381,3 +384,84 @@ def test_a_first_look_does_what_is_done_at_a_time_within_its_window(tmp_path: Pa
     path.write_text(HEAD.replace("seconds = 5", "seconds = 60") + "[systems.lucene]\n" + job)
     quick = read_quick(path)
     assert quick.roles["merge"]["after_s"] < quick.load["seconds"]
+
+
+def not_in_time(rest: str) -> str:
+    """What is said of a writer with this pace on Groonga, once the whole study is known."""
+    study = read('[systems.groonga]\n[roles.w]\ndoes = "write"\nshare = 0.5\n' + rest)
+    with pytest.raises(StudyError) as found:
+        look(study, make_plan(study))
+    (complaint,) = found.value.complaints
+    return str(complaint).removeprefix("study.toml:")
+
+
+def test_what_is_wrong_with_the_rates_of_a_writer_is_said_in_its_place() -> None:
+    own = '[systems.groonga]\n[roles.w]\ndoes = "write"\n'
+    assert wrong(own + "stages = [[6]]\n") == [
+        "14:10: stage 1 must be [SECONDS, RATE] or [SECONDS, FROM, TO], as in [60, 100]"
+    ]
+    assert wrong(own + "stages = [[6, 0]]\n") == [
+        "14:10: all rates of `stages` are 0; for a writer that does nothing: idle = true"
+    ]
+    assert wrong(own + "stages = [[6, 5]]\ndocuments_per_s = 1\n") == [
+        "14:10: `documents_per_s` and `stages` are two paces of one writer; keep one"
+    ]
+    assert wrong(own + 'clients = 1\narrivals = "poisson"\n') == [
+        "15:12: `arrivals` is for a writer with `documents_per_s` or `stages`"
+    ]
+    assert wrong(own + "clients = 1\nspeed = 2\n") == [
+        "15:9: `speed` is that of a file of `times`, and there is none"
+    ]
+    (missing,) = wrong(own + 'times = "nobody-has-this.txt"\n')
+    assert missing.startswith('14:9: there is no file "nobody-has-this.txt" in ')
+
+
+def test_the_stages_of_a_writer_are_as_long_as_the_drive() -> None:
+    assert not_in_time("stages = [[4, 5]]\n") == (
+        "15:10: the stages last 4 s, and the drive 6 s (its window begins at 1 s): add a stage for "
+        "the rest, as in [2, 0], which writes nothing"
+    )
+    assert not_in_time("stages = [[4, 5], [10, 8]]\n") == (
+        "15:10: the stages last 14 s, and the drive 6 s (its window begins at 1 s): shorten them, "
+        "or make the window longer"
+    )
+    assert "the writer has 1,200 changes to make" in not_in_time("stages = [[6, 200]]\n")
+    assert "may have up to 1,340 changes" in not_in_time(
+        'documents_per_s = 200\narrivals = "poisson"\n'
+    )
+    writer = WRITER.replace("documents_per_s = 10", "stages = [[6, 9]]")
+    whole = read("[systems.groonga]\n" + writer)
+    look(whole, make_plan(whole))
+
+
+def test_the_times_of_a_writer_have_to_reach_the_window(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("10\n10.5\n")
+    text = '[systems.groonga]\n[roles.w]\ndoes = "write"\ntimes = "t.txt"\n'
+    study = parse_study(HEAD + text, "study.toml", tmp_path)
+    with pytest.raises(StudyError) as found:
+        look(study, make_plan(study))
+    assert str(found.value.complaints[0]) == (
+        "study.toml:14:9: none of the times is in the window, 1 s to 6 s of the drive, and the "
+        "last is at 0.5 s: take a longer file, or another `speed`"
+    )
+    (tmp_path / "t.txt").write_text("10\n10.5\n14\n")
+    look(study, make_plan(study))
+
+
+def test_a_search_for_capacity_has_no_writer_whose_rate_changes() -> None:
+    head = HEAD.replace("clients = 1", 'find_capacity = true\nslo = "p99 < 50ms"').replace(
+        "seconds = 5\n", ""
+    )
+    own = '[systems.groonga]\n[roles.w]\ndoes = "write"\n'
+    (said,) = wrong(own + "stages = [[6, 9]]\n", head)
+    assert "give `documents_per_s` in place of `stages`" in said
+    assert read(own + 'documents_per_s = 9\narrivals = "poisson"\n', head).roles
+
+
+def test_a_first_look_keeps_the_drive_of_a_writer_with_stages(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    writer = '[systems.groonga]\n[roles.w]\ndoes = "write"\nstages = [[51, 1]]\n'
+    path.write_text(HEAD.replace("seconds = 5", "seconds = 50") + writer)
+    quick = read_quick(path)
+    assert quick.load["seconds"] == 50
+    look(quick, make_plan(quick))

@@ -18,7 +18,7 @@ from searchbench.analysis import answer, findings, first_look, held, overload, r
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.capacity import search
 from searchbench.analysis.capacity import verdict as of_capacity
-from searchbench.analysis.compare import builds, by_class, pairs, scaling, verdict, why
+from searchbench.analysis.compare import builds, by_class, order, pairs, scaling, verdict, why
 from searchbench.analysis.compare import jobs as jobs_of
 from searchbench.analysis.compare.same_work import SameWork, same_work
 from searchbench.analysis.judgement import Agreement, Judgement, RecordComparison, Step, Verdict
@@ -26,6 +26,7 @@ from searchbench.analysis.operations import crossing
 from searchbench.analysis.operations import results as of_operations
 from searchbench.analysis.roles import limits
 from searchbench.analysis.roles import results as of_roles
+from searchbench.analysis.roles.compared import with_verdicts
 from searchbench.analysis.sweep import steps as steps_of
 from searchbench.analysis.sweep import verdict as of_sweep
 from searchbench.analysis.sweep.compared import Evidence
@@ -141,13 +142,16 @@ def _of_trials(
     metrics = [*of_jobs, *(m for m in metrics if judging.driven and m not in of_jobs)]
     floors = pairs.noise_floors(treatments, metrics)
     built, by_id = builds.of(record), {t.treatment: t for t in treatments}
-    drafts = pairs.drafts(treatments, loads, samples, answers, floors, wanted, built, judging)
+    places = order.places(record.plan.trials)
+    drafts = pairs.drafts(
+        treatments, loads, samples, answers, floors, wanted, built, judging, places=places
+    )
     compared = tuple(
         why.explained(c, by_id[c.a], by_id[c.b], found.findings) for c in pairs.decided(drafts)
     )
     classes = by_class.of_record(record, treatments) if judging.driven else None
     of_classes = by_class.comparisons(
-        classes, treatments, loads, samples, answers, wanted, built, drafts.p_values
+        classes, treatments, loads, samples, answers, wanted, built, drafts.p_values, places
     )
     if found.first_look:
         compared = first_look.unresolved(compared)
@@ -171,6 +175,8 @@ def _of_trials(
         ),
         comparisons=compared,
         class_comparisons=of_classes,
+        roles=found.roles
+        and replace(found.roles, beside=with_verdicts(found.roles.beside, compared)),
         operations=crossing.judged(found.operations, compared, wanted, first_look=found.first_look),
         noise_floor=noise_floor,
         agreement=agreed,

@@ -338,6 +338,9 @@ class Comparison:
     replies of either. ``requests_alike``: of studies, the share of the requests that ask what both
     answer alike, of the side with less; ``answers_floor``: of studies, the ratio that the others
     could make of the rest, which share the server with them, infinite where any.
+    ``blocks_unknown``: of studies, how many blocks have a valid trial of both and are not in the
+    ratio: of a time there were too few requests, or which clients asked what hides the throughput.
+    ``order_doubt``: of studies, why the order of trials within blocks could make it; else empty.
     """
 
     a: str
@@ -364,6 +367,8 @@ class Comparison:
     not_read: bool = False
     requests_alike: float = 1.0
     answers_floor: float = 1.0
+    blocks_unknown: int = 0
+    order_doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -795,7 +800,8 @@ class RecordLine:
     empty.
     ``over``: of trials and steps, what the ratio is over: "alike", those that both answer alike;
     "asked", all that both measured, where that is the lesser ratio; "counted", all requests, as no
-    mix is known (``reason`` says why).
+    mix is known (``reason`` says why). ``ran_already``: a run of either side is of a system that
+    ran already, so searchbench started none.
     """
 
     label: str
@@ -823,6 +829,7 @@ class RecordLine:
     answers_floor: float = 1.0
     over: Literal["alike", "asked", "counted"] = "alike"
     start_floor: float = 1.0
+    ran_already: bool = False
 
     @property
     def runs_known(self) -> bool:

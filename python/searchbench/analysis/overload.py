@@ -11,7 +11,7 @@ from searchbench.analysis.judgement import (
     OverloadSeen,
     TreatmentResult,
 )
-from searchbench.analysis.trial.recovery import of_some, over_trials
+from searchbench.analysis.trial.recovery import normal_is, of_some, over_trials
 from searchbench.analysis.words import digits, percent
 
 LATE = 0.1  # of the limit: from here on the generator's own lateness may have made answers late
@@ -82,7 +82,10 @@ def until(found: OverloadResult) -> str:
         who = "" if found.not_within == found.trials else (
             f" in {found.not_within} of {found.trials} trials"
         )  # fmt: skip
-        return f"Answers were not normal again within the {digits(first.looked_s)} s after it{who}."
+        return (
+            f"Answers were not normal again within the {digits(first.looked_s)} s after it{who}."
+            f"{normal_is(first.bounds)}"
+        )
     span = took.interval
     between = f" (95 % interval {digits(span.low)} to {digits(span.high)})" if span else ""
     later = found.figures.get("later")
@@ -92,7 +95,7 @@ def until(found: OverloadResult) -> str:
     some = of_some(found.trials, found.unknown)
     return (
         f"Answers were normal {digits(took.value)} s{between} after it (known to within "
-        f"{_seconds(first.resolution_s)}{some}).{more}"
+        f"{_seconds(first.resolution_s)}{some}).{more}{normal_is(first.bounds)}"
     )
 
 

@@ -103,6 +103,9 @@ def dialect_for(engine: Engine, wire: Wire | None, language: str) -> Dialect:
     """How an engine is asked in a language; Unsupported where it is not."""
     if language == "sql":
         return dialect_of(wire)
+    if language == "query":  # the engine itself makes bytes of it, and hits of its replies
+        return Dialect(literal=_of_json, marker=_never, text=_never, prepare=_never, execute=_never,
+                       end=b"", rows=_never)  # fmt: skip
     native = engine.native
     if native is None or language not in native.languages:
         raise Unsupported(f"{engine.can.title} cannot be asked in {language}")

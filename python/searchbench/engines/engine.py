@@ -297,6 +297,10 @@ class Engine(Protocol):
         """How it is asked in words of its own over HTTP; None where it is not, or not yet."""
         return None
 
+    def portable(self, params: Parameters) -> bool:
+        """Can it be asked queries of the algebra with these levers?"""
+        return True
+
     def left(self, reply: bytes) -> object:
         """What a reply to ``Work.counted`` or of ``Work.same`` says; of the former a number.
 

@@ -1,8 +1,9 @@
 """The judgement as CSV: files with headers that stay, for spreadsheets and scripts.
 
 Six files, a seventh (``steps``) of a sweep or a search for capacity, and of the latter an eighth;
-two of operations; one more each for jobs, for classes of queries, for roles, for readers beside
-them and their capacity, for faults and for overloads, where there are any.
+two of operations; one more each for jobs, for classes of queries, for roles, for the stages of
+writers, for readers beside them and their capacity, for faults and for overloads, where there are
+any.
 Numbers are written whole (``repr``), in seconds, bytes and shares 0..1; an absent number is an
 empty cell. New columns are only ever added at the right.
 """
@@ -105,10 +106,17 @@ ROLES = (
     "kept_back", *_SEEN, "figure", "unit", "value", "low", "high", "level", "n", "method",
 )  # fmt: skip
 
+# A row for each stage of each writer with several.
+_OF_STAGE = (
+    "start_s", "seconds", "first_per_s", "last_per_s", "offered", "acknowledged", "service_p50_s",
+    "behind_s", "readers_p50_s", "readers_p99_s",
+)  # fmt: skip
+ROLE_STAGES = ("role", "treatment", "label", "trials", "stage", *_OF_STAGE)
+
 # A row for each ratio of the readers beside roles to those of the same treatment with none.
 BESIDE = (
     "treatment", "label", "idle", "idle_label", "operation", "method_asked", "system", "at",
-    "metric", "ratio", "low", "high", "level", "n", "method",
+    "metric", "ratio", "low", "high", "level", "n", "method", "verdict",
 )  # fmt: skip
 
 # A row for each capacity of readers beside roles, and each of its writers.
@@ -119,7 +127,10 @@ CAPACITY_BESIDE = (
 )  # fmt: skip
 
 # A row for each figure of each fault of a treatment, with what became of acknowledged writes.
-_LOST = ("acknowledged", "lost", "unapplied", "unknown", "asked", "missing", "counted", "cancels")
+_LOST = (
+    "acknowledged", "lost", "unapplied", "unknown", "asked", "missing", "counted", "cancels",
+    "never_back", "unlooked",
+)  # fmt: skip
 FAULTS = (
     "role", "fault", "of", "treatment", "label", "levels", "trials", "back", "requests",
     "not_within", "unknown", "why", "resolution_s", "looked_s", "trouble", "otherwise", "compared",
@@ -166,6 +177,7 @@ def write_sheets(judgement: Judgement, folder: Path) -> list[Path]:
     if judgement.roles is not None:
         of_roles = [
             ("roles", ROLES, judgement.roles.results, _roles),
+            ("role_stages", ROLE_STAGES, any(r.stages for r in judgement.roles.results), _stages),
             ("beside", BESIDE, judgement.roles.beside, _beside),
             ("capacity_beside", CAPACITY_BESIDE, judgement.roles.capacity, _capacity_beside),
             ("faults", FAULTS, judgement.roles.faults, _faults),
@@ -304,11 +316,18 @@ def _roles(judgement: Judgement) -> Iterable[Sequence[Any]]:
             yield (*head, *(getattr(r, key) for key in told), *seen, name, *_estimate(estimate))
 
 
+def _stages(judgement: Judgement) -> Iterable[Sequence[Any]]:
+    for r in judgement.roles.results if judgement.roles is not None else ():
+        for at, stage in enumerate(r.stages, 1):
+            head = (r.role, r.treatment, r.label, r.trials, at)
+            yield (*head, *(getattr(stage, name) for name in _OF_STAGE))
+
+
 def _beside(judgement: Judgement) -> Iterable[Sequence[Any]]:
     for b in judgement.roles.beside if judgement.roles is not None else ():
         head = (b.treatment, b.label, b.idle, b.idle_label, b.operation, b.method, b.system, b.at)
-        for name, ratio in b.ratios.items() or [("", None)]:
-            yield (*head, name, *_estimate(ratio)[1:])
+        for name in dict.fromkeys([*b.ratios, *b.judged]) or [""]:
+            yield (*head, name, *_estimate(b.ratios.get(name))[1:], b.judged.get(name, ""))
 
 
 def _capacity_beside(judgement: Judgement) -> Iterable[Sequence[Any]]:

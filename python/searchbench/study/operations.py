@@ -13,9 +13,11 @@ from typing import Any
 
 from searchbench import corpora
 from searchbench.corpora.corpus import Corpus, Schema
+from searchbench.corpora.validate import validate
 from searchbench.engines import ENGINES, defaults
-from searchbench.engines.dialects import languages_of
+from searchbench.engines.dialects import dialect_for, languages_of
 from searchbench.engines.engine import Level, Wire
+from searchbench.engines.features import refuse
 from searchbench.engines.native import rows_lie_at
 from searchbench.errors import CorpusError, QueryError, Unsupported
 from searchbench.spec import near_file, nearest, show
@@ -25,7 +27,10 @@ from searchbench.study.positions import Source
 from searchbench.study.systems import listed
 from searchbench.workload.changes import kept_back
 from searchbench.workload.operations.keys import METHOD_KEYS, OPERATION_KEYS
+from searchbench.workload.operations.model import Operation, sent_for
 from searchbench.workload.operations.paths import read_rows_at
+from searchbench.workload.operations.portable import query_of
+from searchbench.workload.operations.portable import rows_lie_at as rows_of_query
 from searchbench.workload.operations.text import (
     LANGUAGES,
     BadText,
@@ -33,8 +38,9 @@ from searchbench.workload.operations.text import (
     check_names,
     read_method,
 )
+from searchbench.workload.queries.algebra import Query
 
-_ENDINGS = {".bql": "bql", ".http": "http", ".rest": "http"}
+_ENDINGS = {".bql": "bql", ".http": "http", ".rest": "http", ".json": "query"}
 ID = "id"
 Tables = dict[str, dict[str, Any]]
 
@@ -75,8 +81,8 @@ def _method(
     given = [key for key in (*LANGUAGES, "file") if key in good]
     if len(given) != 1:
         both = f"not in {' and '.join(given)}" if given else 'as in sql = "SELECT ..;"'
-        source.at_key(at, "a method has its statements in `sql`, `bql` or `http`, or in a `file`, "
-                      + both)  # fmt: skip
+        source.at_key(at, "a method has its statements in `sql`, `bql`, `http` or `query`, or in a "
+                      "`file`, " + both)  # fmt: skip
         return None
     language = given[0] if given[0] in LANGUAGES else _ENDINGS.get(Path(good["file"]).suffix, "sql")
     only = listed(good.get("systems") or ())
@@ -126,7 +132,8 @@ def _check(
     for i, name in enumerate(method["systems"]):
         if name in systems and language not in _spoken(systems[name]):
             system = systems[name]
-            source.at_each((*at, "systems"), i, f"the method is in {language.upper()}, and "
+            what = "a query of the algebra" if language == "query" else f"in {language.upper()}"
+            source.at_each((*at, "systems"), i, f"the method is {what}, and "
                            f"{system.engine} {_asked_in(system)}")  # fmt: skip
             return
     try:
@@ -139,15 +146,19 @@ def _check(
                     wrong = f"@once is sent when an index is made, and {system.name} runs already"
                     raise BadText(line, f"{wrong}: do it by hand, and leave this out")
                 _say_where(statements, method, system)
+        if language == "query" and not any(each.names for each in statements):
+            rows_of_query(query_of(statements[0].written), method["rows_at"])
     except BadText as error:
         where = f"line {error.line} of {method['file']}" if method["file"] else f"line {error.line}"
         source.at_value((*at, key), f"{where}: {error.sentence}")
+    except QueryError as error:
+        source.at_value((*at, key), str(error))
 
 
 def _say_where(statements: Iterable[Statement], method: Mapping[str, Any], system: System) -> None:
     """BadText where nothing says where the rows of a request lie, or where it goes."""
     native = ENGINES[system.engine].native
-    if native is None or method["language"] == "sql":
+    if native is None or method["language"] in ("sql", "query"):
         return
     for each in statements:
         text = "".join(part if isinstance(part, str) else "0" for part in each.parts)
@@ -182,18 +193,20 @@ def _go_together(source: Source, systems: Iterable[System], found: Tables) -> No
                 ("systems", system.name),
                 f"no method is for {system.name}: {system.engine} {_asked_in(system)}",
                 "engines that take SQL, BQL or HTTP: "
-                + ", ".join(name for name in ENGINES if _of(name)),
+                + ", ".join(name for name in ENGINES if _of(name))
+                + "; `query` asks any engine",
             )
 
 
 def _asked_in(system: System) -> str:
-    if not (languages := _spoken(system)):
-        return f"speaks {_wire(system)}, for which methods cannot be written"
+    languages = _spoken(system)
     return f"is asked in {' or '.join(f'`{each}`' for each in languages)}"
 
 
 def _spoken(system: System) -> tuple[str, ...]:
-    return languages_of(ENGINES[system.engine], _wire(system))
+    engine = ENGINES[system.engine]
+    portable = ("query",) if engine.portable(system.parameters) else ()
+    return (*languages_of(engine, _wire(system)), *portable)
 
 
 def _wire(system: System) -> Wire:
@@ -253,6 +266,7 @@ def look(study: Study, plan: Plan) -> None:
     """StudyError where a corpus has not the columns or not the rows that are asked for."""
     source = Source(study.text, study.path, study.moved)
     seen = set[str]()
+    queries_fit(source, study, plan)
     for treatment in plan.treatments:
         operation = treatment.operation
         writer = next((t for t in treatment.roles.values() if t["does"] == "write"), {})
@@ -297,6 +311,55 @@ def _fits(
                 at = ("factors", path)
         source.at_value(at, f"{wanted:,} different rows are asked for, and {corpus.name} has "
                         f"{held:,}{but}: ask for fewer, or use a larger corpus")  # fmt: skip
+
+
+def queries_fit(source: Source, study: Study, plan: Plan) -> None:
+    """Complain of queries that do not fit the corpus or that a system cannot be asked."""
+    seen = set[str]()
+    for treatment in plan.treatments:
+        own = treatment.operation
+        if own.get("language") != "query":
+            continue
+        key = repr((own["text"], own["key"], treatment.corpus, treatment.engine,
+                    sorted(treatment.parameters.items())))  # fmt: skip
+        corpus = {k: v for k, v in treatment.corpus.items() if v is not None}
+        if key in seen or corpora.family_of(corpus) == "debian":
+            continue
+        seen.add(key)
+        method = ("operations", own["name"], "methods", own["method"])
+        at = (*method, "file" if own["file"] else "query")
+        try:
+            opened = corpora.open_corpus(corpus, study.base)
+            if (query := _first_asked(own, opened, treatment)) is None:
+                continue
+            rows_of_query(query, own["rows_at"])
+            validate(query, opened.schema)
+            engine = ENGINES[treatment.engine]
+            refuse(engine.can, query)
+            engine.compile(query, opened.schema, treatment.parameters)
+        except CorpusError:
+            continue  # it is said where the corpus is looked at
+        except Unsupported as reason:
+            hint = "ask for less, or name the systems that can under `systems`"
+            source.at_value(at, f"{treatment.system} cannot be asked this: {reason}", hint)
+        except QueryError as error:
+            source.at_value(at, str(error))
+
+
+def _first_asked(own: Mapping[str, Any], corpus: Corpus, treatment: Treatment) -> Query | None:
+    """The query with the values of the corpus's first document; None where it has not them."""
+    first = next(iter(corpus.documents()), None)
+    names = list(own["key"])
+    if first is None:
+        return None
+    values = [first.values.get(n, first.id if n == ID else None) for n in names]
+    if None in values:
+        return None
+    draw = tuple([value] for value in values)
+    asked = Operation(own["name"], tuple(names), (draw,) if names else ((),))
+    literal = dialect_for(ENGINES[treatment.engine], None, "query").literal
+    (sent,) = sent_for(statements_of(own), asked, 0, treatment.parameters, literal, str)
+    return query_of(sent.text)
 
 
 def statements_of(table: Mapping[str, Any]) -> tuple[Statement, ...]:

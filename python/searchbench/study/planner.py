@@ -250,21 +250,30 @@ def _plain(level: Level) -> str:
 def _order(
     study: Study, treatments: Sequence[Treatment], twins: Sequence[Treatment]
 ) -> Iterator[Trial]:
-    """Every treatment once a block, and the block's twin; each block has its own order.
+    """Every treatment once a block, and the block's twin, in an order by lot; every second block
+    has the order of the one before, backwards. So no machine that becomes slower within blocks can
+    favour one of two treatments in all of them.
 
     random.Random seeded by a text and its shuffle() are the same in every Python since 3.2.
     """
     width = max(2, len(str(study.replicates)))
+    members: list[tuple[str, bool]] = []
     rng = random.Random(f"searchbench plan {study.seed}")
     for block in range(1, study.replicates + 1):
         if study.steps is None:
-            members = [(t.id, False) for t in treatments]
-            members += [(t.id, True) for t in twins[block - 1 : block]]
-            rng.shuffle(members)
+            if block % 2:
+                turns: list[Treatment | None] = [*treatments]
+                turns += [None] if twins else []  # the place of a twin, whosever it is
+                rng.shuffle(turns)
+            else:
+                turns.reverse()
+            members = [(twins[block - 1].id, True) if t is None else (t.id, False) for t in turns]
         elif all(t.attach for t in treatments):
             members = [(name, False) for name in _in_turn(treatments, study.steps.path, block)]
+        elif block % 2:
+            members = [(name, False) for name in _together(treatments, rng)]
         else:
-            members = [(name, False) for name in _together(treatments, rng, block)]
+            members = members[::-1]
         for treatment, twin in members:
             name = f"b{block:0{width}d}-{treatment}{'-aa' if twin else ''}"
             yield Trial(name, block, treatment, twin)
@@ -286,16 +295,16 @@ def _in_turn(treatments: Sequence[Treatment], step: str, block: int) -> Iterator
         yield from (*members[first:], *members[:first])
 
 
-def _together(treatments: Sequence[Treatment], rng: random.Random, block: int) -> Iterator[str]:
+def _together(treatments: Sequence[Treatment], rng: random.Random) -> Iterator[str]:
     """Subjects in random order, the steps of each together on one warm system.
 
-    In the order of the study, and in every second block backwards: each block starts its systems
-    anew, so in one order their age would grow with the load.
+    In the order of the study; every second block is the one before backwards: each block starts its
+    systems anew, so in one order their age would grow with the load.
     """
     shuffled = _grouped((t.subject, t.id) for t in treatments)
     rng.shuffle(shuffled)
     for members in shuffled:
-        yield from members if block % 2 else reversed(members)
+        yield from members
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:

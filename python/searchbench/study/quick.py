@@ -114,8 +114,10 @@ def _load(study: Study, window_s: float) -> Iterator[tuple[str, Any]]:
         yield "effort", min(load.get("effort", 1.0), _EFFORT)
     elif load.get("requests") is not None:
         yield "requests", min(load["requests"], _REQUESTS)
-    elif any({"load.requests", "load.stages"} & {*factor.paths} for factor in study.factors):
-        return
+    elif _shaped_writer(study) or any(
+        {"load.requests", "load.stages"} & {*factor.paths} for factor in study.factors
+    ):
+        return  # the stages of a writer are as long as the drive
     elif load.get("stages") is None:
         # A replay without a window lasts as long as its log.
         yield "seconds", min(load.get("seconds", window_s), window_s)
@@ -123,6 +125,13 @@ def _load(study: Study, window_s: float) -> Iterator[tuple[str, Any]]:
             yield "warmup_limit_s", min(load["warmup_limit_s"], _WARMUP_LIMIT_S)
         elif kind_of(load) != "replay":
             yield "warmup_s", min(load.get("warmup_s", _WARMUP_S), _WARMUP_S)
+
+
+def _shaped_writer(study: Study) -> bool:
+    """Does a writer have stages, in any treatment?"""
+    varied = {path for factor in study.factors for path in factor.paths}
+    return any("stages" in table or f"roles.{name}.stages" in varied
+               for name, table in study.roles.items())  # fmt: skip
 
 
 def _queries(study: Study) -> Iterator[tuple[str, Any]]:

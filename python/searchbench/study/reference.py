@@ -454,8 +454,8 @@ its own times, unless `seconds` says otherwise.
 ## Operations in place of queries
 
 An operation is one question in a system's own words: one or several SQL statements, sent as text or
-prepared, on one connection; or statements of BQL, or requests of HTTP. Several *methods* answer it,
-and are compared as systems are.
+prepared, on one connection; or statements of BQL, requests of HTTP, or a query of the algebra,
+which every engine can be asked. Several *methods* answer it, and are compared as systems are.
 `[operations.NAME]` then stands in place of `[queries]`. The methods are a factor of their own,
 called `method`; if there are several operations, `operation` is a factor too.
 
@@ -487,7 +487,8 @@ placeholders.
 
 `[queries]` and `[load]` are the readers. Each `[roles.NAME]` is another client of the same trial,
 with a load, a thread and connections of its own. It writes documents, publishes what was written,
-or has a job of the engine done. A fault is a role too: at a given time a process of the system is
+or has a job of the engine done. A writer has one rate, or one that changes over the drive
+(`stages`, the `times` of a file). A fault is a role too: at a given time a process of the system is
 killed, stopped or frozen, and later brought back. Any key of a role except `does` may be a factor.
 A role that is `idle`, or whose rate is 0, does nothing, and the others are compared with it:
 

@@ -20,6 +20,7 @@ from searchbench.study.tables import Given
 from searchbench.workload import changes, roles
 from searchbench.workload.load_table import LONGEST_S, WARMUP_SHARE, longest_window_s
 from searchbench.workload.loads import open_load
+from searchbench.workload.shape import stages_of
 
 Tables = dict[str, dict[str, Any]]
 _ONCE = (INGEST.name, OPENING.name)
@@ -51,6 +52,7 @@ def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System
             source.at_value(at, sentence) if at else source.at_key(place, sentence)
         for variant in given.others(section, first) if not wrong else ():
             given.complain(section, variant, roles.problems(variant.table))
+        given.files(section, "times")
         if first.table.get("does") == "write":
             writers.append(section.removeprefix("roles."))
         if first.table.get("does") == "fault":
@@ -173,6 +175,12 @@ def _in_a_search(source: Source, study: Study) -> None:
                       "just started: give `warmup_s`, so long that it is warm then")  # fmt: skip
     for name, table in study.roles.items():
         does, at = table.get("does"), ("roles", name)
+        if shaped := next((key for key in ("stages", "times") if _has(study, name, key)), ""):
+            source.at_key(
+                at,
+                "the trials of a search for capacity are of many lengths, and each has to have the "
+                f"same writes; give `documents_per_s` in place of `{shaped}`",
+            )
         passing = any(_has(study, name, key) for key in ("after_s", "for_s"))
         if does == "fault" and (passing or table.get("of", roles.SERVER) == roles.SERVER):
             source.at_key(
@@ -198,7 +206,8 @@ def _has(study: Study, name: str, key: str) -> bool:
 
 
 def look(study: Study, plan: Plan) -> None:
-    """StudyError where a writer will lack documents, as far as that is known without reading any.
+    """StudyError where the clock of a writer does not fit the drive, or where it will lack
+    documents, as far as that is known without reading any.
 
     Numbers of documents are those that a corpus has at most; where rows turn out not to fit, the
     run may still end for want of them.
@@ -208,6 +217,10 @@ def look(study: Study, plan: Plan) -> None:
     for treatment in plan.treatments:
         for name, table in treatment.roles.items():
             if table["does"] != "write" or roles.is_idle(table):
+                continue
+            key, why = _out_of_time(study, treatment, table)
+            if why:
+                _complain(source, study, treatment, (name, key), why)
                 continue
             corpus = repr(treatment.corpus)
             if corpus not in sizes:
@@ -227,14 +240,36 @@ def _lacks(
     if kept >= total:
         return "documents", (f"{kept:,} documents are to be kept back, and there are only "
                              f"{total:,}: keep back fewer, or take a larger corpus")  # fmt: skip
-    due = changes.due_ns(table, *_span_ns(study, treatment))
-    wanted = None if due is None else len(due)
+    wanted = changes.most_due(table, *_span_ns(study, treatment), study.base)
     key = next(each for each in roles.PACES if table.get(each) is not None)
     why = changes.lacking(table, wanted, kept, total - kept)
     if why and wanted is not None and study.measure == "capacity":
         seconds = _span_ns(study, treatment)[1] / 1e9
         why = f"in the longest trial of the search ({seconds:.0f} s) {why}; or less `effort`"
     return key, why
+
+
+def _out_of_time(study: Study, treatment: Treatment, table: Mapping[str, Any]) -> tuple[str, str]:
+    """Which key of a writer, and why, does not fit the drive; "" where all do."""
+    begin_ns, stop_ns = _span_ns(study, treatment)
+    begin_s, stop_s = begin_ns / 1e9, stop_ns / 1e9
+    if table.get("stages") is not None:
+        seconds = sum(stage.seconds for stage in stages_of(table["stages"]))
+        if abs(seconds - stop_s) > 0.001:
+            remedy = "shorten them, or make the window longer"
+            if seconds < stop_s:
+                pause = f"[{stop_s - seconds:g}, 0]"
+                remedy = f"add a stage for the rest, as in {pause}, which writes nothing"
+            drive = f"the drive {stop_s:g} s (its window begins at {begin_s:g} s)"
+            return "stages", f"the stages last {seconds:g} s, and {drive}: {remedy}"
+    if table.get("times") is not None:
+        due = changes.due_ns(table, begin_ns, stop_ns, base=study.base)
+        if due is not None and not (due >= begin_ns).any():
+            last = f", and the last is at {due[-1] / 1e9:g} s" if len(due) else ""
+            window = f"the window, {begin_s:g} s to {stop_s:g} s of the drive"
+            remedy = "take a longer file, or another `speed`"
+            return "times", f"none of the times is in {window}{last}: {remedy}"
+    return "", ""
 
 
 def _span_ns(study: Study, treatment: Treatment) -> tuple[int, int]:

@@ -6,13 +6,18 @@ told before anything is read that its writer will lack documents.
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.workload.loads import Load
+from searchbench.workload.loads import Load, Replay, Window
+from searchbench.workload.roles import is_random
+from searchbench.workload.shape import Stage, arrivals_ns, stages_of
 
 KINDS = ("insert", "update", "delete")
 MOST_CHANGES = 2_000_000
@@ -26,10 +31,26 @@ def span_ns(load: Load) -> tuple[int, int]:
     return begin_ns, load.stop_ns or end_ns
 
 
-def due_ns(table: Mapping[str, Any], begin_ns: int, stop_ns: int) -> NDArray[np.int64] | None:
-    """When the requests of a role are due; None of one that sends as fast as it is answered."""
+def due_ns(
+    table: Mapping[str, Any], begin_ns: int, stop_ns: int, seed: int = 0, base: Path | None = None
+) -> NDArray[np.int64] | None:
+    """When the requests of a role are due; None of one that sends as fast as it is answered.
+
+    ``seed``: of random arrivals; ``base``: the directory that a file of times is relative to.
+    StudyError where that file is no good.
+    """
     if table.get("clients") is not None:
         return None
+    if table.get("times") is not None:
+        log = Replay((base or Path()) / table["times"], float(table.get("speed") or 1.0))
+        due = log.due_ns(Window(whole=True))
+        return due[due < stop_ns]
+    if table.get("stages") is not None or is_random(table):
+        # Numbers of their own: with those of the readers, both would come at the same moments.
+        own = random.Random(f"searchbench writes at {seed}").randrange(2**32)
+        arrivals: Any = table.get("arrivals") or "constant"
+        found = arrivals_ns(in_requests(table, stop_ns), arrivals, own)
+        return found[found < stop_ns]
     if table.get("documents_per_s"):
         every_ns = int(table["batch"]) / float(table["documents_per_s"]) * _NS
         first_ns = every_ns / 2
@@ -39,6 +60,29 @@ def due_ns(table: Mapping[str, Any], begin_ns: int, stop_ns: int) -> NDArray[np.
         first_ns = every_ns if after_s is None else begin_ns + float(after_s) * _NS
     count = max(0, int(np.ceil((stop_ns - first_ns) / every_ns)))
     return (first_ns + every_ns * np.arange(count)).astype(np.int64)
+
+
+def in_requests(table: Mapping[str, Any], stop_ns: int) -> tuple[Stage, ...]:
+    """The rates of a writer over a drive that ends at ``stop_ns``, in requests a second."""
+    batch = int(table["batch"])
+    if table.get("stages") is None:
+        rate = float(table["documents_per_s"]) / batch
+        return (Stage(stop_ns / _NS, rate, rate),)
+    return tuple(Stage(s.seconds, s.first / batch, s.last / batch)
+                 for s in stages_of(table["stages"]))  # fmt: skip
+
+
+def most_due(
+    table: Mapping[str, Any], begin_ns: int, stop_ns: int, base: Path | None = None
+) -> int | None:
+    """How many requests a writer has to send by its clock, and with random arrivals the number
+    that is exceeded once in 30,000 drives; None where it has no clock.
+    """
+    if is_random(table):
+        mean = sum(stage.requests for stage in in_requests(table, stop_ns))
+        return math.ceil(mean + 4 * math.sqrt(mean)) + 1
+    due = due_ns(table, begin_ns, stop_ns, base=base)
+    return None if due is None else len(due)
 
 
 def kept_back(table: Mapping[str, Any], total: int) -> int:
@@ -77,8 +121,12 @@ def lacking(table: Mapping[str, Any], wanted: int | None, spare: int, count: int
     in ``allowed``.
     """
     most, kind = allowed(table, spare, count)
+    if wanted == 0:
+        return "by its clock the writer has nothing to write in this drive: take a longer window"
     if wanted is not None and wanted > most:
-        changes = f"the writer has {wanted * int(table['batch']):,} changes to make by its clock, "
+        has = "may have up to" if is_random(table) else "has"
+        number = f"{wanted * int(table['batch']):,}"
+        changes = f"the writer {has} {number} changes to make by its clock, "
         if not kind:
             return (f"{changes}and {MOST_CHANGES:,} is the most that are made in one drive: write "
                     "less, or take a shorter window")  # fmt: skip

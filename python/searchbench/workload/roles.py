@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from searchbench.spec import SpecKey, defaults
+from searchbench.workload.shape import stages_of
 
 Does = Literal["write", "publish", "job", "fault"]
 READERS = "readers"
@@ -45,6 +46,15 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
             "all deleted", minimum=1, maximum=100_000),
     SpecKey("documents_per_s", "number", None, "write: documents a second, sent by the clock "
             "whether or not the system keeps up; 0: idle", minimum=0, maximum=10_000_000),
+    SpecKey("stages", "list", None, "write: documents a second that change over the drive, as "
+            "[SECONDS, RATE] or, for a ramp, [SECONDS, FROM, TO] for each stage, as in [[60, 100], "
+            "[30, 400], [60, 100]]; together as long as the drive with its warm-up"),
+    SpecKey("arrivals", "text", "constant", "write, with `documents_per_s` or `stages`: gaps "
+            "between requests: all the same, or random (exponential)", ("constant", "poisson")),
+    SpecKey("times", "path", None, "write: a file of times in seconds, one a line, or JSONL with "
+            "`t`: at each a request is sent, the first when the drive begins"),
+    SpecKey("speed", "number", 1.0, "write, with `times`: multiple of the speed of the file",
+            above=0, maximum=1_000_000),
     SpecKey("every_s", "number", None, "write, publish: seconds from one request to the next; "
             "job: from one beginning of it to the next (default: it is done once)", above=0,
             maximum=86_400),
@@ -77,16 +87,19 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
 )  # fmt: skip
 _OF: Mapping[str, tuple[str, ...]] = {
     "write": (
-        "documents", "share", "insert", "update", "delete", "batch", "documents_per_s", "every_s",
-        "after_s", "clients", "connections", "marker_every_s", "ask_every_ms",
+        "documents", "share", "insert", "update", "delete", "batch", "documents_per_s", "stages",
+        "arrivals", "times", "speed", "every_s", "after_s", "clients", "connections",
+        "marker_every_s", "ask_every_ms",
     ),
     "publish": ("every_s", "after_s"),
     "job": ("job", "every_s", "after_s"),
     "fault": ("fault", "of", "for_s", "after_s"),
 }  # fmt: skip
+_ONLY_GIVEN = ("stages", "arrivals", "times", "speed")
+"""Left out where the study does not have them: a treatment is known by its keys."""
 AFTER_A_WHILE = "a fault needs `after_s`, above 0: what is normal is seen in the window before it"
 """But in a search for capacity, where it lasts for all of each trial."""
-PACES = ("documents_per_s", "every_s", "clients")
+PACES = ("documents_per_s", "every_s", "stages", "times", "clients")
 """The keys of which a writer has one: how fast it writes."""
 
 
@@ -123,10 +136,16 @@ def _of_a_fault(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _of_a_writer(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     paces = [key for key in PACES if key in table]
     if not paces:
-        wrong = "a writer needs a pace: `documents_per_s`, `every_s`, or `clients`, which send as"
-        yield "documents_per_s", f"{wrong} fast as the system accepts"
+        wrong = "a writer needs a pace: `documents_per_s`, `every_s`, `stages`, `times`, or"
+        yield "documents_per_s", f"{wrong} `clients`, which send as fast as the system accepts"
     elif len(paces) > 1:
         yield paces[1], f"`{paces[0]}` and `{paces[1]}` are two paces of one writer; keep one"
+    if "arrivals" in table and not {"documents_per_s", "stages"} & table.keys():
+        yield "arrivals", "`arrivals` is for a writer with `documents_per_s` or `stages`"
+    if "speed" in table and "times" not in table:
+        yield "speed", "`speed` is that of a file of `times`, and there is none"
+    if "stages" in table:
+        yield from _of_stages(table["stages"])
     if "documents" in table and "share" in table:
         yield "share", "`documents` and `share` both say how many are kept back; keep one"
     given = [table[key] for key in ("insert", "update", "delete") if key in table]
@@ -138,10 +157,21 @@ def _of_a_writer(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "connections", "each of the `clients` has a connection; leave `connections` out"
 
 
+def _of_stages(given: Any) -> Iterator[tuple[str, str]]:
+    try:
+        made = stages_of(given)
+    except ValueError as error:
+        yield "stages", str(error)
+        return
+    if not any(stage.requests for stage in made):
+        yield "stages", "all rates of `stages` are 0; for a writer that does nothing: idle = true"
+
+
 def resolve(table: Mapping[str, Any]) -> dict[str, Any]:
     """The table of a role with the defaults of what it does put in."""
     own = ("does", "idle", *_OF[str(table["does"])])
-    full = {k: v for k, v in defaults(ROLE_KEYS).items() if k in own} | dict(table)
+    usual = defaults(ROLE_KEYS).items()
+    full = {k: v for k, v in usual if k in own and k not in _ONLY_GIVEN} | dict(table)
     if full["does"] == "write":
         weights = ("insert", "update", "delete")
         some = any(full[key] for key in weights)
@@ -166,6 +196,11 @@ def whole_cycles_s(tables: Mapping[str, Mapping[str, Any]], seconds: float) -> f
     """
     cycle = cycle_s(tables)
     return cycle * max(1, math.ceil(seconds / cycle - 1e-9)) if cycle else seconds
+
+
+def is_random(table: Mapping[str, Any]) -> bool:
+    """Does a writer send at random instants?"""
+    return table.get("arrivals") == "poisson"
 
 
 def is_idle(table: Mapping[str, Any]) -> bool:

@@ -64,7 +64,7 @@ class Shape:
     @property
     def starts(self) -> tuple[float, ...]:
         """The second at which each stage begins, and that at which the last ends."""
-        return (0.0, *np.cumsum([stage.seconds for stage in self.stages]).tolist())
+        return starts_of(self.stages)
 
     @property
     def window(self) -> Stage:
@@ -87,33 +87,47 @@ class Shape:
         return tuple(found)
 
     def due_ns(self, arrivals: Literal["poisson", "constant"], seed: int) -> NDArray[np.int64]:
-        """When requests are due, int64, never decreasing, from 0 to the end of the last stage.
+        """When requests are due, int64, never decreasing, from 0 to the end of the last stage."""
+        return arrivals_ns(self.stages, arrivals, seed)
 
-        The arrivals of one a second, in the time that passes as fast as the rate: so gaps are
-        those of the rate at each moment, and the same seed gives the same times.
-        """
-        counted = np.cumsum([0.0, *(stage.requests for stage in self.stages)])
-        whole = float(counted[-1])
-        if arrivals == "constant":
-            at = np.arange(math.ceil(whole - 1e-9), dtype=np.float64)
-        else:
-            rng = np.random.default_rng([seed, 0x73686170])
-            parts, last = [np.empty(0)], 0.0
-            while last < whole:
-                parts.append(last + np.cumsum(rng.exponential(1.0, _DRAWN)))
-                last = float(parts[-1][-1])
-            at = np.concatenate(parts)
-            at = at[at < whole]
-        place = np.searchsorted(counted, at, side="right") - 1
-        first = np.array([stage.first for stage in self.stages])[place]
-        rise = np.array([(s.last - s.first) / s.seconds for s in self.stages])[place]
-        inside = at - counted[place]
-        # The root of first * t + rise * t² / 2 = inside that loses no digits where rise is small.
-        root = np.sqrt(np.maximum(first * first + 2 * rise * inside, 0.0))
-        with np.errstate(invalid="ignore"):
-            t = np.where(inside > 0, 2 * inside / (first + root), 0.0)
-        due: NDArray[np.int64] = np.rint((np.array(self.starts)[place] + t) * _NS).astype(np.int64)
-        return due
+
+def starts_of(stages: Sequence[Stage]) -> tuple[float, ...]:
+    """The second at which each stage begins, and that at which the last ends."""
+    return (0.0, *np.cumsum([stage.seconds for stage in stages]).tolist())
+
+
+def arrivals_ns(
+    stages: Sequence[Stage], arrivals: Literal["poisson", "constant"], seed: int
+) -> NDArray[np.int64]:
+    """When what comes at the rates of stages is due, int64, never decreasing.
+
+    The arrivals of one a second, in the time that passes as fast as the rate: so gaps are
+    those of the rate at each moment, and the same seed gives the same times.
+    """
+    counted = np.cumsum([0.0, *(stage.requests for stage in stages)])
+    whole = float(counted[-1])
+    if arrivals == "constant":
+        at = np.arange(math.ceil(whole - 1e-9), dtype=np.float64)
+    else:
+        rng = np.random.default_rng([seed, 0x73686170])
+        parts, last = [np.empty(0)], 0.0
+        while last < whole:
+            parts.append(last + np.cumsum(rng.exponential(1.0, _DRAWN)))
+            last = float(parts[-1][-1])
+        at = np.concatenate(parts)
+        at = at[at < whole]
+    place = np.searchsorted(counted, at, side="right") - 1
+    first = np.array([stage.first for stage in stages])[place]
+    rise = np.array([(s.last - s.first) / s.seconds for s in stages])[place]
+    inside = at - counted[place]
+    # The root of first * t + rise * t² / 2 = inside that loses no digits where rise is small.
+    root = np.sqrt(np.maximum(first * first + 2 * rise * inside, 0.0))
+    with np.errstate(invalid="ignore"):
+        t = np.where(inside > 0, 2 * inside / (first + root), 0.0)
+    due: NDArray[np.int64] = np.rint((np.array(starts_of(stages))[place] + t) * _NS).astype(
+        np.int64
+    )
+    return due
 
 
 def shape_of(
@@ -123,9 +137,7 @@ def shape_of(
 
     ``capacity_per_s``: what the rates are shares of; None: they are requests a second.
     """
-    if not stages or len(stages) > _MOST_STAGES:
-        raise ValueError(f"`stages` must have 1 to {_MOST_STAGES} of them")
-    made = tuple(_stage(number, each, capacity_per_s) for number, each in enumerate(stages, 1))
+    made = stages_of(stages, capacity_per_s)
     constant = [at for at, stage in enumerate(made) if stage.constant and stage.first > 0]
     if not constant:
         raise ValueError("`stages` has none at one rate above 0, so there is none to be judged")
@@ -138,6 +150,13 @@ def shape_of(
             f"`judged_stage` must be a stage at one rate above 0 ({can}), not {judged}"
         )
     return Shape(made, judged - 1)
+
+
+def stages_of(stages: Sequence[Any], capacity_per_s: float | None = None) -> tuple[Stage, ...]:
+    """The stages alone, whether or not one of them can be judged. ValueError with the reason."""
+    if not stages or len(stages) > _MOST_STAGES:
+        raise ValueError(f"`stages` must have 1 to {_MOST_STAGES} of them")
+    return tuple(_stage(number, each, capacity_per_s) for number, each in enumerate(stages, 1))
 
 
 def _above(stage: Stage, rate: float) -> bool:

@@ -217,8 +217,13 @@ impl Router {
     fn start_one(&self, one: &mut Running) -> std::io::Result<()> {
         let store = &self.settings.stores[one.store];
         let single = matches!(store.categories.as_slice(), [Pattern::Exact(_)]);
+        // A store for all of a prefix has no star in the names of its files, as with scribed.
+        let named = match one.category.strip_suffix('*') {
+            Some(stem) if !one.copied && !stem.is_empty() => stem,
+            _ => &one.category,
+        };
         let purpose = Purpose {
-            category: one.category.clone(),
+            category: named.into(),
             copied: one.copied,
             shared: !one.copied && !single,
             fsync: store.fsync,

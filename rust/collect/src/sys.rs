@@ -2,6 +2,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+#[cfg(test)]
+thread_local! {
+    /// Tests move the clock by it.
+    static SET: std::cell::Cell<Option<Local>> = const { std::cell::Cell::new(None) };
+}
+
 /// Local time, to the minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Local {
@@ -14,7 +20,24 @@ pub struct Local {
 
 impl Local {
     pub fn now() -> Local {
+        #[cfg(test)]
+        if let Some(set) = SET.get() {
+            return set;
+        }
         Local::at(SystemTime::now())
+    }
+
+    /// What the clock shows from now on, in this thread.
+    #[cfg(test)]
+    pub fn set(date: (i32, i32, i32), hour: u32, minute: u32) {
+        let (year, month, day) = date;
+        SET.set(Some(Local {
+            year,
+            month,
+            day,
+            hour,
+            minute,
+        }));
     }
 
     pub fn at(when: SystemTime) -> Local {

@@ -104,23 +104,29 @@ def said(ratio: float) -> str:
 DRIVE_AGAIN = "drive each several times (--repeat 5), which starts it anew"
 
 
-def of_starts(floors: Sequence[float], again: str = DRIVE_AGAIN) -> str:
+def of_starts(floors: Sequence[float], again: str = DRIVE_AGAIN, *, found: bool = False) -> str:
     """That two starts differ, which no interval covers; empty where all ``floors`` are 1.
 
-    ``again``: what to do about it, a clause.
+    ``again``: what to do about it, a clause. ``found``: systems ran already.
     """
     least = min((size for size in floors if size > 1), default=1.0)
     if least == 1:
         return ""
+    once = "Each system was started once"
+    if found:
+        once = "Systems that ran already were not started by searchbench: one start of each was met"
     return (
-        f"Each system was started once, so no difference below {100 * (least - 1):.0f} % is "
+        f"{once}, so no difference below {100 * (least - 1):.0f} % is "
         "resolved: another start of a system may be faster or slower at all loads. By how much is "
         f"not known, and {100 * STARTS_SD:g} % (standard deviation) is assumed. To know it, "
         f"{again}."
     )
 
 
-def said_of_starts(ratio: float) -> str:
-    """Why a difference is not resolved that is below this floor."""
+def said_of_starts(ratio: float, *, found: bool = False) -> str:
+    """Why a difference is not resolved that is below this floor. ``found``: they ran already."""
     share = f"{100 * (ratio - 1):.0f} %"
-    return f"each was started once, and below {share} a difference may be that of two starts"
+    once = "each was started once"
+    if found:
+        once = "they ran already and were not started by searchbench"
+    return f"{once}, and below {share} a difference may be that of two starts"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.agreement import agreement, every_trial
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
-from searchbench.analysis.compare import builds, pairs
+from searchbench.analysis.compare import builds, order, pairs
 from searchbench.analysis.judgement import (
     ClassComparison,
     Comparison,
@@ -87,8 +87,11 @@ def comparisons(
     metric: str,
     built: builds.Builds,
     whole: Sequence[float | None],
+    places: order.Places | None = None,
 ) -> tuple[ClassComparison, ...]:
-    """Every comparison over every class. ``whole``: the p-values of those of the study."""
+    """Every comparison over every class. ``whole``: the p-values of those of the study;
+    ``places``: as in ``pairs.drafts``.
+    """
     if of is None:
         return ()
     drafts = []
@@ -97,7 +100,9 @@ def comparisons(
         metrics = sorted({m for load in loads.values() for m in pairs.metrics_for(load, metric)})
         floors = pairs.noise_floors(own, metrics)
         answered = _Answers(answers, members)
-        draft = pairs.drafts(own, loads, samples, answered, floors, metric, built, members=members)
+        draft = pairs.drafts(
+            own, loads, samples, answered, floors, metric, built, members=members, places=places
+        )
         drafts.append((name, replace(draft, whole={t.treatment: t for t in treatments})))
     found = []
     for name, draft in drafts:

@@ -129,14 +129,18 @@ def of(
     line = _of_requests(line, sides, once, trials)
     if sides[0][0][2] in started.keys:
         by_start = builds.floor(started.subjects, ratio, builds.STARTS_SD)
-        line = replace(line, start_floor=by_start)
+        ran = any(
+            (trial := run.first_trial(key)) is not None and trial.attached is not None
+            for side in sides for _, run, key in side
+        )  # fmt: skip
+        line = replace(line, start_floor=by_start, ran_already=ran)
     at = int(log > 0)
     winner = ("the first", "the second")[at]
     others = any(failed.otherwise(run.by_key[key]) for _, run, key in sides[at])
     limits += [
         (line.failed_floor, failed.why(winner, failed=bool(line.failed[at]), otherwise=others)),
         (line.build_floor, builds.said(line.build_floor)),
-        (line.start_floor, builds.said_of_starts(line.start_floor)),
+        (line.start_floor, builds.said_of_starts(line.start_floor, found=line.ran_already)),
     ]
     if gain:
         limits.append((math.inf, line.answers_doubt))

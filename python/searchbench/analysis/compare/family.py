@@ -15,8 +15,8 @@ def family(treatments: Sequence[TreatmentResult]) -> list[tuple[str, str]]:
 
     All pairs up to six treatments. Beyond, those that differ in exactly one factor: of
     a numeric one only neighbouring levels, of others all. A method of an operation and the system
-    are one factor where neither system is asked by the other's method. What answers one operation
-    is compared with nothing that answers another.
+    are one factor where neither system is asked by the other's method of this operation. What
+    answers one operation is compared with nothing that answers another.
     """
     both = [
         (a, b)
@@ -26,11 +26,13 @@ def family(treatments: Sequence[TreatmentResult]) -> list[tuple[str, str]]:
     if len(treatments) <= ALL_PAIRS_UP_TO:
         return [(a.treatment, b.treatment) for a, b in both]
     pairs = []
-    asked = {(t.system, t.levels.get("method")) for t in treatments}
+    # Two operations may have methods of one name, which are then two methods.
+    asked = {(t.levels.get("operation"), t.system, t.levels.get("method")) for t in treatments}
     for a, b in both:
         factors = [f for f in {**a.levels, **b.levels} if a.levels.get(f) != b.levels.get(f)]
         if {"system", "method"} <= {*factors}:
-            crossed = {(a.system, b.levels.get("method")), (b.system, a.levels.get("method"))}
+            of = a.levels.get("operation")
+            crossed = {(of, x.system, y.levels.get("method")) for x, y in ((a, b), (b, a))}
             if not crossed & asked:
                 factors.remove("method")
         if len(factors) == 1 and _neighbours(factors[0], a, b, treatments):

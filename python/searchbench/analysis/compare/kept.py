@@ -15,7 +15,7 @@ from statistics import fmean, stdev
 
 from searchbench.analysis.judgement import TreatmentResult
 from searchbench.analysis.stats import within
-from searchbench.analysis.stats.distributions import student
+from searchbench.analysis.stats.distributions import normal, student
 from searchbench.analysis.stats.intervals import LEVEL
 from searchbench.analysis.trial.measured import Measured, Samples
 from searchbench.record.trial import Load
@@ -73,19 +73,29 @@ def change(a: Side, b: Side) -> tuple[float, float]:
 
 
 def as_counted(
-    logs: Sequence[float], blocks: Sequence[tuple[Kept | None, Kept | None]]
+    logs: Sequence[float], blocks: Sequence[tuple[Kept | None, Kept | None]], *, lacking: bool
 ) -> tuple[list[float], str]:
     """The logs of ratios over a mix, by block, with the time that no latency contains, if there
-    surely is some; and why they are. ``blocks``: both sides of each.
+    surely is some: in all blocks together, or in one of them; and why they are.
+
+    ``blocks``: both sides of each. ``lacking``: the latencies of a trial do not add up.
     """
     both = [(a, b) for a, b in blocks if a is not None and b is not None]
     if not both or len(both) < len(logs):
         return [*logs], ""
     log, half = change([[a for a, _ in both]], [[b for _, b in both]])
-    if abs(log) <= half:
+    if not lacking and abs(log) <= half and not any(_surely(*pair, len(both)) for pair in both):
         return [*logs], ""
     counted = [mixed + b.log - a.log for mixed, (a, b) in zip(logs, both, strict=True)]
     return counted, f"clients waited for replies that no latency contains, {COUNTED}"
+
+
+def _surely(a: Kept, b: Kept, blocks: int) -> bool:
+    """Whether in one of so many blocks more of the time is missing on one side than requests at the
+    edges of windows make: hangs in few of the blocks scatter too much to show in their mean.
+    """
+    z = normal(1 - (1 - LEVEL) / 2 / blocks)
+    return abs(b.log - a.log) > z * math.hypot(a.error, b.error)
 
 
 def made(winner: Side, rival: Side) -> float:

@@ -96,6 +96,11 @@ class Mix:
             return None
         return _quantiles(times, weight, [q])[0]
 
+    def by_times(self, measured: Measured, load: Load) -> float | None:
+        """The throughput over the mix that the latencies give, whether or not they ``adds_up``."""
+        found = self._of_system(measured, load)
+        return None if found is None else found.rate
+
     def follows(self, measured: Measured, load: Load) -> bool:
         """Whether a throughput over the mix is that of the system: the latencies ``adds_up``.
 
@@ -157,7 +162,11 @@ class Mix:
 
     def _followed(self, measured: Measured, load: Load) -> _Closed | None:
         """As ``_closed``, where it ``follows``."""
-        if load.kind != "closed" or not adds_up(measured, load):
+        return self._of_system(measured, load) if adds_up(measured, load) else None
+
+    def _of_system(self, measured: Measured, load: Load) -> _Closed | None:
+        """As ``_closed``, where the mix shows what was asked and not whom the server favours."""
+        if load.kind != "closed":
             return None
         found = self._closed(measured, load)
         if found is None or abs(math.log(found.rate / found.kept)) > CONFOUNDED:

@@ -27,6 +27,7 @@ from searchbench.analysis.compare import (
     jobs,
     kept,
     late,
+    order,
     otherwise,
     standing,
     state,
@@ -46,7 +47,7 @@ from searchbench.analysis.stats.intervals import (
 )
 from searchbench.analysis.trial import latency
 from searchbench.analysis.trial.measured import Measured, Samples
-from searchbench.analysis.words import of_job
+from searchbench.analysis.words import of_job, plural
 from searchbench.record.trial import Load
 from searchbench.study.plan import Judging
 
@@ -167,17 +168,21 @@ def drafts(
     judging: Judging = _NO_JOBS,
     *,
     members: NDArray[np.int64] | None = None,
+    places: order.Places | None = None,
 ) -> Drafts:
     """Every comparison of the study, to be decided. ``built``: as ``builds.of`` has it.
 
     ``judging``: which jobs there are, and whether anything was driven. ``members``: the numbers of
     the queries that they are over, with ``treatments`` and ``answers`` of these alone; None: all.
+    ``places``: by trial its place in its block; None: not known.
     """
     by_id = {t.treatment: t for t in treatments}
     states = {t.treatment: (t.label, state.of(t)) for t in treatments}
     compared = family(treatments)
     once = {pair for pair in compared if builds.once(*pair, built)}
     noises = {m: _noise(treatments, m) for m in {name for t in treatments for name in t.figures}}
+    places = places or {}
+    of_places = {m: order.effect(treatments, places, m) for m in noises} if places else {}
     found: list[tuple[Comparison, list[float], str]] = []
     by_jobs: dict[tuple[str, str], str] = {}
     for a, b in compared:
@@ -188,7 +193,9 @@ def drafts(
             no_ground = "" if pair is None else apart(pair)
             draft, logs = jobs.draft(by_id[a], by_id[b], name, floor, pair, no_ground)
             ratio, p = paired_ratio(logs, noises.get(name))
-            found.append((replace(draft, ratio=ratio, p_value=p), logs, ""))
+            draft = replace(draft, ratio=ratio, p_value=p)
+            draft = _in_order(draft, by_id[a], by_id[b], places, of_places)
+            found.append((draft, logs, ""))
         if not judging.driven:
             continue
         both, others = (by_id[a], by_id[b]), answers.otherwise(a, b)
@@ -214,6 +221,7 @@ def drafts(
                     build_floor=builds.floor(len(once), ratio) if (a, b) in once and ratio else 1.0,
                     answers_floor=asked.by_the_queue(both, samples, loads, others, name, sum(logs)),
                 )  # fmt: skip
+                draft = _in_order(draft, *both, places, of_places)
             draft = replace(draft, queries_measured=measured, requests_alike=alike)
             found.append((draft, logs, said))
     return Drafts(found, by_id, loads, noises, by_jobs, samples=samples)
@@ -250,6 +258,19 @@ def of(treatment: str, c: Comparison) -> Comparison:
     return replace(c, a=c.b, b=c.a, ratio=ratio, verdict=verdict, failed=c.failed[::-1])
 
 
+def _in_order(
+    c: Comparison, a: TreatmentResult, b: TreatmentResult, places: order.Places,
+    effects: Mapping[str, order.Effect],
+) -> Comparison:  # fmt: skip
+    """With why the order within blocks could make it, if it could."""
+    by, of = order.later(a, b, places), effects.get(c.metric)
+    if c.ratio is None or of is None:
+        return c
+    if not order.could_make(c.ratio, by, of, faster=c.metric == "throughput"):
+        return c
+    return replace(c, order_doubt=order.said(a.label, b.label, by))
+
+
 def _draft(
     a: TreatmentResult,
     b: TreatmentResult,
@@ -284,28 +305,41 @@ def _draft(
     lacking: dict[str, None] = {}
     mingled = False
     shares: list[tuple[kept.Kept | None, kept.Kept | None]] = []
-    for block in sorted(mine.keys() & other.keys()):
+    both_valid = sorted(mine.keys() & other.keys())
+    for block in both_valid:
         trials = mine[block], other[block]
-        if timed(metric) and alike is not None:
+        if metric == "throughput" and alike is not None:
+            both = [samples.measured(trial.trial) for trial in trials]
+            mix = Mix(both[0], both[1], alike)
+            sides = list(zip((a, b), both, own_loads, strict=True))
+            short = [t.label for t, m, load in sides if not adds_up(m, load)]
+            lacking |= dict.fromkeys(short)
+            # Of one class it is not known which of its requests the time was spent on.
+            x, y = (
+                mix.by_times(m, load) if members is None else mix.value(m, load, metric)
+                for _, m, load in sides
+            )
+            mingled |= mix.queries > 0 and any(
+                mix.by_times(m, load) is None for _, m, load in sides
+            )
+            if x and y:
+                first, second = (kept.in_trial(m, load) for _, m, load in sides)
+                shares.append((first, second))
+        elif timed(metric) and alike is not None:
             both = [samples.measured(trial.trial) for trial in trials]
             mix = Mix(both[0], both[1], alike)
             x, y = (mix.value(*of, metric) for of in zip(both, own_loads, strict=True))
         else:
             x, y = (value(trial, samples, metric, keep) for trial in trials)
-        if metric == "throughput" and alike is not None:
-            sides = list(zip((a, b), both, own_loads, strict=True))
-            lacking |= {t.label: None for t, m, load in sides if not adds_up(m, load)}
-            mingled |= not lacking and not all(mix.follows(m, load) for _, m, load in sides)
         if x and y:
             logs.append(math.log(y / x) if metric == "throughput" else math.log(x / y))
-            if metric == "throughput" and alike is not None and members is None:
-                first, second = (
-                    kept.in_trial(m, load) for m, load in zip(both, own_loads, strict=True)
-                )
-                shares.append((first, second))
-    logs, counted = kept.as_counted(logs, shares)
-    if counted:
-        blank = replace(blank, reason=_join(blank.reason, counted))
+    if members is None:
+        logs, counted = kept.as_counted(logs, shares, lacking=bool(lacking))
+        if counted:
+            blank = replace(blank, reason=_join(blank.reason, counted))
+            lacking = {}
+    if logs:
+        blank = replace(blank, blocks_unknown=len(both_valid) - len(logs))
     if lacking:
         why = (
             f"the latencies of {' and of '.join(lacking)} would give more throughput than was "
@@ -389,8 +423,16 @@ def within_floors(c: Comparison, of_state: str, of_failed: str) -> list[str]:
     """
     size = max(c.ratio.value, 1 / c.ratio.value) if c.ratio else 1.0
     against = [of_state] if size <= c.state_floor and of_state else []
+    if c.blocks_unknown and c.ratio is not None:
+        n = c.blocks_unknown
+        against.append(
+            f"{n} of {c.ratio.n + n} blocks {plural(n, 'is', 'are')} not in the ratio, as it is "
+            "not known there, and might say otherwise"
+        )
     if of_failed:
         against.append(of_failed)
+    if c.order_doubt:
+        against.append(c.order_doubt)
     quantile = timed(c.metric) and c.metric != "throughput"
     if quantile and c.queries_measured is not None and not standing.covered(c):
         # What lies beyond a quantile may be just those that one side did not come to.

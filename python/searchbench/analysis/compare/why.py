@@ -11,7 +11,7 @@ from searchbench.analysis.compare import late, pairs, standing
 from searchbench.analysis.judgement import Comparison, Finding, TreatmentResult
 from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.trial.steadiness import slows
-from searchbench.analysis.words import listed, most_frequent, of_job
+from searchbench.analysis.words import listed, most_frequent, of_job, words
 
 # Findings of the machine, by what is to be done.
 REMEDIES = {
@@ -30,7 +30,7 @@ def explained(
 
     ``shared``: findings that most trials have, which the trials themselves no longer name.
     """
-    order = (_trials, _agreement, _state, _lag, _build, _blocks, _windows)
+    order = (_trials, _agreement, _state, _lag, _build, _order, _blocks, _unknown, _windows)
     found = [change for each in order for change in each(c, a, b)]
     found += _machine(c, a, b, shared)
     found.sort(key=lambda change: not change[0])
@@ -104,6 +104,14 @@ def _build(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Ch
         yield _size(c) <= c.build_floor, said
 
 
+def _order(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
+    if c.order_doubt:
+        yield (
+            True,
+            "An even number of blocks: every second one has the order of that before, backwards.",
+        )
+
+
 def _blocks(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
     if c.blocks_needed is not None and c.ratio is not None:
         many, n = pairs.blocks(*c.blocks_needed), c.ratio.n
@@ -111,6 +119,13 @@ def _blocks(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[C
         yield True, said
     elif c.ratio is not None and c.ratio.n < 2:
         yield True, "More blocks: at least 2."
+
+
+def _unknown(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:
+    if c.blocks_unknown:
+        n = c.blocks_unknown
+        what = f"{n} {'block has' if n == 1 else 'blocks have'}"
+        yield True, f"Longer windows: {what} no ratio by {words(c.metric)}."
 
 
 def _windows(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Change]:

@@ -212,7 +212,7 @@ def until(found: FaultResult) -> str:
             f" in {found.not_within} of {found.trials} trials"
         )  # fmt: skip
         return (f"Answers were not normal again within the window, {digits(found.looked_s)} s "
-                f"{since}{who}.")  # fmt: skip
+                f"{since}{who}.{recovery.normal_is(found.bounds)}")  # fmt: skip
     span = took.interval
     between = f" (95 % interval {digits(span.low)} to {digits(span.high)})" if span else ""
     later = found.figures.get("later")
@@ -220,12 +220,27 @@ def until(found: FaultResult) -> str:
         later is not None and later.value > 0
     ) else ""  # fmt: skip
     some = recovery.of_some(found.trials, found.unknown)
+    normal = recovery.normal_is(found.bounds)
     return (f"Answers were normal {digits(took.value)} s{between} {since} (known to within "
-            f"{_seconds(found.resolution_s)}{some}).{more}")  # fmt: skip
+            f"{_seconds(found.resolution_s)}{some}).{more}{normal}")  # fmt: skip
 
 
 def durability(found: Durable) -> str:
-    """What of acknowledged writes is gone, in a sentence."""
+    """What of acknowledged writes is gone, in a sentence or two."""
+    if not found.never_back:
+        return _of_counts(found)
+    many = plural(found.never_back, "trial", "trials")
+    said = (
+        f"In {found.never_back} {many} the server did not come back, so what is gone of the "
+        f"{found.unlooked:,} documents acknowledged there is unknown: it may be all of them."
+    )
+    if not (found.counted or found.asked):
+        return said
+    return f"{said} In the other trials: {_of_counts(found)}"
+
+
+def _of_counts(found: Durable) -> str:
+    """The same of the trials in which somebody could be asked."""
     asked = f"{found.missing:,} of {found.asked:,} written documents asked for are missing"
     if not found.counted:
         return f"The engine does not count its documents; {asked}."
@@ -308,9 +323,15 @@ def _durable(record: Record, trials: Sequence[Trial]) -> Durable | None:
     looked = False
     for trial in trials:
         run, fault = _writer(trial), trial.fault
-        if run is None or run.applied is None or fault is None or fault.begun is None:
+        if run is None or fault is None or fault.begun is None:
+            continue
+        if run.applied is None and not fault.trouble:
             continue
         looked, made, applied = True, written(record, trial, run), run.applied
+        if applied is None:  # it did not come back, so there was nobody to ask
+            sums["never_back"] += 1
+            sums["unlooked"] += int(made.taken[made.done != NEVER].sum())
+            continue
         sums["acknowledged"] += int(made.taken[made.done != NEVER].sum())
         known = [drawn for drawn in applied.drawn if not drawn.error]
         sums["asked"] += len(known)

@@ -41,10 +41,24 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenOver:
+    """Documents a second of a writer whose rate changes: that were due, and that were acknowledged.
+
+    ``ended_s``: when its file of times came to an end, where that is well before the drive did.
+    """
+
+    offered: Curve
+    acknowledged: Curve
+    ended_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OverTime:
     """One trial's response times by when requests were due, and what happened meanwhile.
 
     ``good``: answers a second, well and whole, by when they were due, where a fault made them few.
+    ``written``: of a writer whose rate changes. ``end_s``: when the drive ended, which may be after
+    the window.
     """
 
     trial: str
@@ -53,6 +67,8 @@ class OverTime:
     window: tuple[float, float]
     events: tuple[Event, ...] = ()
     good: Curve | None = None
+    written: WrittenOver | None = None
+    end_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +89,28 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class WriterStage:
+    """A stage of a writer, over the trials of a treatment: the middle one of each figure.
+
+    Rates are documents a second. ``offered``: documents of the requests that were begun of those
+    due in it; ``acknowledged``: of these, taken by the system. ``behind_s``: how late its last
+    request was begun. ``readers_p50_s``, ``readers_p99_s``: response times of the readers' requests
+    due in it. None: too few to say.
+    """
+
+    start_s: float
+    seconds: float
+    first_per_s: float
+    last_per_s: float
+    offered: float
+    acknowledged: float
+    service_p50_s: float | None
+    behind_s: float | None
+    readers_p50_s: float | None
+    readers_p99_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class RoleResult:
     """One role of one treatment, over its valid trials that are no controls.
 
@@ -81,7 +119,7 @@ class RoleResult:
     request of the window was begun), ``ended`` (requests answered well); of a publisher or a job
     ``times``, ``took_p50``, ``took_max``. ``how``: what publishes, ``unasked``: what
     happens where nobody does. ``kept_back``: documents that were kept for it. ``proofs``: how
-    what a writer wrote was checked.
+    what a writer wrote was checked. ``stages``: of a writer with several.
     """
 
     role: str
@@ -97,6 +135,7 @@ class RoleResult:
     kept_back: int = 0
     visible: Visible | None = None
     proofs: tuple[Proof, ...] = ()
+    stages: tuple[WriterStage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +149,9 @@ class Durable:
     for; ``missing``: of these, not found. ``counted``: in so many trials the engine counted.
     ``cancels``: in so many of these inserts and deletes were acknowledged, so that what is gone and
     what is undone hide each other in the count, and ``lost`` is the least that is gone.
+    ``never_back``: in so many trials the server did not come back, so that nothing could be
+    counted; ``unlooked``: documents that were acknowledged in these, which are in none of the
+    others: all of them may be gone.
     """
 
     acknowledged: int
@@ -120,6 +162,8 @@ class Durable:
     missing: int
     counted: int
     cancels: int = 0
+    never_back: int = 0
+    unlooked: int = 0
 
     @property
     def hides(self) -> bool:
@@ -174,8 +218,11 @@ class FaultResult:
 class Beside:
     """The readers of a treatment beside those of the same one with every role idle.
 
-    ``ratios``: by metric, its own over the idle one's, paired by block; each by itself, without a
-    correction for many. ``idle``: that treatment; "" where there is none. Of an operation also its
+    ``ratios``: by metric, its own over the idle one's, paired by block: those of the comparisons of
+    the study, where these are compared, and else of the figures as they are. ``judged``: by metric,
+    the verdict of that comparison ("faster": than the idle one), after the correction for all of
+    them; "not judged" where the two are not compared by it. ``idle``: that
+    treatment; "" where there is none. Of an operation also its
     name, its ``method``, the ``system`` where there are several, and the other levels (``at``).
     """
 
@@ -188,6 +235,7 @@ class Beside:
     method: str = ""
     system: str = ""
     at: str = ""
+    judged: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

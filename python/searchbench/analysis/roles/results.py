@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from searchbench.analysis.judgement import Curve, Estimate, TreatmentResult
-from searchbench.analysis.roles import faults
+from searchbench.analysis.roles import faults, stages
 from searchbench.analysis.roles.accepted import Written, of_times, of_writer, spans_of, written
 from searchbench.analysis.roles.meanwhile import hold, rule_of
 from searchbench.analysis.roles.model import (
@@ -20,6 +20,7 @@ from searchbench.analysis.roles.model import (
     RoleResult,
     RolesJudged,
     Visible,
+    WriterStage,
 )
 from searchbench.analysis.roles.truth import proofs
 from searchbench.analysis.roles.visible import Seen, seen, visible
@@ -93,6 +94,7 @@ def _role(
     markers: list[list[Seen]] = []
     asks: list[tuple[float, float]] = []
     wrote: list[tuple[RoleRun, Written]] = []
+    shaped: list[tuple[WriterStage, ...]] = []
     first: RoleRun | None = None
     for trial in valid:
         run = next((r for r in trial.beside if r.name == name), None)
@@ -106,6 +108,9 @@ def _role(
             continue
         made = written(record, trial, run)
         wrote.append((run, made))
+        if table.get("stages") is not None:
+            beside = stages.readers(read_trace(record, trial))
+            shaped.append(stages.of_trial(run, made, beside))
         rows.append(of_writer(made, (trial.window.start, trial.window.end), run))
         watcher = next((r for r in trial.beside if r.name == name + WATCHER), None)
         if watcher is not None and watcher.drive is not None:
@@ -126,6 +131,7 @@ def _role(
         kept_back=first.kept_back if first else 0,
         visible=_visible(markers, asks),
         proofs=proofs(wrote),
+        stages=stages.together(shaped),
     )
 
 
@@ -245,7 +251,11 @@ def _logs(t: TreatmentResult, other: TreatmentResult, metric: str) -> list[float
 def _over_time(record: Record, trial: Trial) -> OverTime:
     """The times of one trial over the whole drive, with what was done meanwhile."""
     trace = read_trace(record, trial)
-    median, tail = _curves(trace)
+    # What comes after the window is shown where there are stages.
+    end_ns = trace.window[1]
+    if trial.load.stages is not None:
+        end_ns = max(end_ns, int(trace.due.max(initial=0)))
+    median, tail = _curves(trace, end_ns)
     events = []
     for run in trial.beside:
         if run.does in ("publish", "job"):
@@ -257,14 +267,17 @@ def _over_time(record: Record, trial: Trial) -> OverTime:
         events.append(fault)
         good = faults.good_answers(trace, _BINS)
     start, end = trace.window
-    return OverTime(trial.trial, median, tail, (start / 1e9, end / 1e9), tuple(events), good)
+    return OverTime(
+        trial.trial, median, tail, (start / 1e9, end / 1e9), tuple(events), good,
+        stages.over_time(record, trial, end_ns), end_ns / 1e9,
+    )  # fmt: skip
 
 
-def _curves(trace: Trace) -> tuple[Curve, Curve]:
+def _curves(trace: Trace, end_ns: int) -> tuple[Curve, Curve]:
     """Half and 95 % of the response times, by when requests were due."""
     kept = (trace.outcome == 0) & (trace.done != NEVER)
     due_s, response_s = trace.due[kept] / 1e9, (trace.done - trace.due)[kept] / 1e9
-    edges = np.linspace(0, max(1e-9, trace.window[1] / 1e9), _BINS + 1)
+    edges = np.linspace(0, max(1e-9, end_ns / 1e9), _BINS + 1)
     places = np.searchsorted(edges, due_s, side="right") - 1
     in_bins = [response_s[places == at] for at in range(_BINS)]
     full = [at for at, each in enumerate(in_bins) if len(each) >= _FEWEST]

@@ -176,6 +176,11 @@ def bounds(normal: Normal, promise: str = "") -> str:
     return what
 
 
+def normal_is(bounds: str) -> str:
+    """The bounds in a sentence after a space; empty: they are not known."""
+    return f" Normal is: {bounds}." if bounds else ""
+
+
 def over_trials(values: Sequence[float], unit: str) -> Estimate | None:
     """The mean with its interval over trials; where one is infinite, the median and the range."""
     if not values:

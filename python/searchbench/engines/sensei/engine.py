@@ -167,6 +167,10 @@ class Sensei(Engine):
             return self.compile(query, schema, params)
         return Request((post("/sensei", (), orjson.dumps(plain.words(query))),))
 
+    def portable(self, params: Parameters) -> bool:
+        """Plain columns lose values and orders."""
+        return params["columns"] != "plain"
+
     def compile(self, query: Query, schema: Schema, params: Parameters) -> Request:
         """One request in the language that is asked for."""
         refuse(self.can, query)

@@ -211,6 +211,7 @@ def _write(session: Session, beside: Beside, part: Part) -> None:
         part.run.keys, _engine(session), base, session.opened.corpus_about.documents or 0,
         kept.kept() if kept else (), session.levers,
         begin_ns=begin_ns, stop_ns=stop_ns, seed=session.opened.seed,
+        base_folder=session.opened.base,
     )  # fmt: skip
     part.run.planned, part.run.marker_field = len(made.requests), made.text
     part.side.requests, part.side.order = made.requests, made.order

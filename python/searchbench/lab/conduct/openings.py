@@ -51,7 +51,7 @@ class Opened:
     """A treatment with everything it names opened.
 
     ``engine`` None: found out when it answers. ``target`` None: the system is started. ``seed`` is
-    of the order in which requests are sent.
+    of the order in which requests are sent. ``base``: what file names are relative to.
     """
 
     treatment: Treatment
@@ -62,6 +62,7 @@ class Opened:
     corpus_about: CorpusAbout
     target: Target | None
     seed: int
+    base: Path = Path()
 
 
 @dataclass
@@ -111,6 +112,7 @@ class Openings:
             about,
             target,
             seed,
+            self.base,
         )
 
     def target(self, treatment: Treatment) -> Target | None:

@@ -20,6 +20,7 @@ from searchbench.lab.conduct.conductor import Conductor
 from searchbench.lab.conduct.session import Session
 from searchbench.lab.drive.left_behind import remove
 from searchbench.lab.drive.operations import ROWS, Operations, RowReader
+from searchbench.lab.drive.portable import QueryReader
 from searchbench.lab.wire.exchange import Endpoint, Refused, ask
 from searchbench.lab.wire.words import words_of
 from searchbench.study.plan import Plan, Treatment
@@ -128,6 +129,8 @@ def _tried(session: Session, tried: Operations, study: str) -> Hits | Complaint:
     endpoint = tried.endpoint(running.endpoint, compiled, engine, levers)
     reader = tried.reader(engine, levers)
     who = session.opened.treatment.system
+    if isinstance(reader, QueryReader):
+        return _of_query(tried, reader, compiled.requests[0], endpoint, (who, study))
     if reader.dialect.native is not None:
         return _over_http(session, tried, reader, compiled.requests[0], endpoint, study)
     try:
@@ -143,6 +146,28 @@ def _tried(session: Session, tried: Operations, study: str) -> Hits | Complaint:
         return hits
     line = _line_of(tried, reader, reply, session)
     return _complaint(study, tried, line, f"{who} refuses it: {error}")
+
+
+def _of_query(
+    tried: Operations,
+    reader: QueryReader,
+    request: Request,
+    endpoint: Endpoint,
+    named: tuple[str, str],
+) -> Hits | Complaint:
+    """``named``: the system, and the study's file."""
+    (who, study), line = named, tried.statements[0].line
+    try:
+        (reply,) = ask(endpoint, [request], timeout_s=_TIMEOUT_S)
+        hits = reader.decode(reply)
+    except Refused as refused:
+        said = refused.words.strip(" ()") or f"{refused.outcome}"
+        return _complaint(study, tried, line, f"{who} refuses it: {said}")
+    except ValueError as wrong:
+        return _complaint(study, tried, line, f"{who} answers, and {wrong}")
+    if hits.error is not None:
+        return _complaint(study, tried, line, f"{who} refuses it: {hits.error}")
+    return hits
 
 
 def _over_http(

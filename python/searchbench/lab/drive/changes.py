@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from searchbench.errors import LabError
 from searchbench.lab.wire.order import I64, Order, each_once
 from searchbench.workload.changes import KINDS, allowed, due_ns, lacking, shares
 from searchbench.workload.queries.algebra import Mode, Query, Terms
+from searchbench.workload.roles import is_random
+from searchbench.workload.shape import stages_of, starts_of
 
 MARKER = "sbmarker"
 """The word of all markers."""
@@ -79,16 +82,18 @@ def changes(
     begin_ns: int,
     stop_ns: int,
     seed: int,
+    base_folder: Path | None = None,
 ) -> Changes:
     """What the role of this table (complete) writes in a drive that ends at ``stop_ns``.
 
     ``base``: the corpus that is there, ``count`` documents; ``kept``: those that were kept back.
-    ``begin_ns``: the beginning of the window. LabError (``prepare``) where there are too few
+    ``begin_ns``: the beginning of the window; ``base_folder``: what a file of times is relative to.
+    LabError (``prepare``) where there are too few
     documents for its clock.
     """
     schema = base.schema
     text = next((f.name for f in schema.of_type(FieldType.TEXT)), "")
-    due = due_ns(table, begin_ns, stop_ns)
+    due = due_ns(table, begin_ns, stop_ns, seed, base_folder)
     batch, spare = int(table["batch"]), list(kept)
     wanted = None if due is None else len(due)
     each = _kinds(table, wanted, len(spare), count)
@@ -169,8 +174,9 @@ def _marked(
 
     Once in each ``marker_every_s`` there is one, at an instant that is drawn uniformly in that
     time: a clock that publishes would otherwise always meet markers at the same phase, and be
-    known by that phase alone. A marker moves by no more than the time since the request before it.
-    A writer with ``every_s`` keeps its clock; which of its requests has the marker is drawn.
+    known by that phase alone. A marker moves by no more than the time since the request before it,
+    and not into another stage. A writer with ``every_s`` or ``times`` keeps its clock, and random
+    arrivals have no phase; there it is drawn which of the requests has the marker.
     """
     every_s = float(table["marker_every_s"])
     able = [i for i, kind in enumerate(each) if kind != "delete"]
@@ -186,14 +192,18 @@ def _marked(
     ends = ends[:: max(1, -(-len(ends) // _MOST_MARKERS))]
     draw = random.Random(f"searchbench markers {seed}")
     moved, found = due.copy(), []
+    stages = table.get("stages")
+    moves = (table.get("documents_per_s") or stages) and not is_random(table)
+    starts = np.array(starts_of(stages_of(stages)) if stages else [0.0]) * _NS
     able_due = due[np.array(able)]
     begins = [0, *(int(due[i]) for i in ends[:-1])]
     for begin, end in zip(begins, ends, strict=True):
         at = int(due[end] - draw.random() * (due[end] - begin))
         number = able[int(np.searchsorted(able_due, at))]
         found.append(number)
-        if table.get("documents_per_s"):
-            moved[number] = max(at, int(due[number - 1]) + 1 if number else 0)
+        if moves:
+            stage = int(starts[np.searchsorted(starts, due[number], side="right") - 1])
+            moved[number] = max(at, stage, int(due[number - 1]) + 1 if number else 0)
     return frozenset(found), moved
 
 

@@ -12,6 +12,7 @@ import itertools
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ from searchbench.engines.dialects import Dialect, Encoder, dialect_for
 from searchbench.engines.engine import Engine, Parameters, Request
 from searchbench.engines.mysql_prepared import Take
 from searchbench.engines.native import rows_lie_at
-from searchbench.errors import CorpusError, LabError, Unsupported
+from searchbench.errors import CorpusError, LabError, QueryError, Unsupported
+from searchbench.lab.drive.portable import QueryReader, request_of
 from searchbench.lab.drive.workload import Compiled, in_order
 from searchbench.lab.wire.exchange import Endpoint
 from searchbench.lab.wire.order import Order
@@ -33,6 +35,8 @@ from searchbench.workload.loads import Load
 from searchbench.workload.operations.draw import Columns, rows_of, values_at
 from searchbench.workload.operations.model import Answer, Operation, Sent, fixed, sent_for
 from searchbench.workload.operations.paths import NoRows, RowsAt
+from searchbench.workload.operations.portable import query_of
+from searchbench.workload.operations.portable import rows_lie_at as rows_of_query
 from searchbench.workload.operations.text import Statement, read_method
 
 ROWS_KEPT = 10_000
@@ -85,12 +89,18 @@ class Operations:
         tally, requests = _Tally(), []
         try:
             encoder = Encoder(self.dialect(engine, params))
-            if encoder.dialect.native is not None:
+            if encoder.dialect.native is not None or self.language == "query":
                 self.reader(engine, params)  # says what it cannot read
             for number in range(len(self.asked.draws)):
                 sent = self.sent(encoder.dialect, params, number)
-                requests.append(encoder.request(tally.of(sent) if number == 0 else sent))
-        except Unsupported as reason:
+                sent = tally.of(sent) if number == 0 else sent
+                if self.language == "query":
+                    (one,) = sent
+                    schema = self.corpus.schema
+                    requests.append(request_of(one.text, engine, schema, params))
+                else:
+                    requests.append(encoder.request(sent))
+        except (Unsupported, QueryError) as reason:
             raise LabError(f"{self.method}: {reason}", "compile") from None
         prelude = encoder.prelude(fixed(self.statements, "connection", params))
         return Compiled(
@@ -100,9 +110,16 @@ class Operations:
             operation=_about(self, tally, requests[0], prelude),
         )
 
-    def reader(self, engine: Engine, params: Parameters) -> RowReader:
-        """What reads its answers. Unsupported where nothing says where their rows lie."""
+    def reader(self, engine: Engine, params: Parameters) -> RowReader | QueryReader:
+        """What reads its answers. Unsupported where nothing says where their rows lie; QueryError
+        where a query does not return them.
+        """
         dialect = self.dialect(engine, params)
+        if self.language == "query":
+            (one,) = self.sent(dialect, params)
+            query = query_of(one.text)
+            compared = rows_of_query(query, self.rows_at)
+            return QueryReader(engine, query, compared, partial(_answer_of, self.asked.answer))
         prepared, ignored, lines = bytearray(), bytearray(), array("L")
         by_line = {s.line: s for s in self.statements}
         places: list[tuple[RowsAt, ...] | None] = []
@@ -267,8 +284,7 @@ class RowReader:
             return Hits(total=None, error=str(missing))
         if results != len(self.lines):
             raise ValueError(f"{len(self.lines)} statements were sent, and {results} results came")
-        first = tuple(Hit(row.decode(errors="replace"), None) for row in rows.first())
-        return Hits(rows.count, first, facets={ROWS: [(rows.digest(), rows.count)]})
+        return rows.answer_with_rows()
 
     def results(self, reply: bytes, take: Take) -> Iterator[str | None]:
         """Of each result, once its rows were handed over, what was refused."""
@@ -321,6 +337,19 @@ class Digest:
         if self.answer != "order":
             seen.update(b"%d %d" % (self.count, self._sum))
         return seen.hexdigest()
+
+    def answer_with_rows(self) -> Hits:
+        """As an answer that is kept: the first rows as hits, the digest as a facet."""
+        first = tuple(Hit(row.decode(errors="replace"), None) for row in self.first())
+        return Hits(self.count, first, facets={ROWS: [(self.digest(), self.count)]})
+
+
+def _answer_of(answer: Answer, lines: Iterable[bytes]) -> Hits:
+    """The answer whose rows these are."""
+    rows = Digest(answer)
+    for line in lines:
+        rows.take(line)
+    return rows.answer_with_rows()
 
 
 @dataclass

@@ -54,6 +54,11 @@ _CAPACITY = (
     "writes only."
 )
 
+_STAGES = (
+    "A request counts for the stage in which it was due. Each figure is the middle one of the "
+    "treatment's valid trials. The figures of the table before this one are of the readers' "
+    "window alone."
+)
 _FAULTS = (
     "A fault does not make a trial invalid: the audit covers the window before it. Answers are "
     "normal again from the first good request of the first span of time that is like those before "
@@ -73,8 +78,6 @@ def section(content: Content) -> Section | None:
         blocks += [Text("What the fault did.", "lead")]
         blocks += [Text(line(" ".join(sentences(each)))) for each in judged.faults]
         blocks += [tables.faults(judged.faults), Text(_FAULTS, "quiet")]
-        blocks += [Text(f"Normal, for {line(each.label)}: {line(each.bounds)}.", "quiet")
-                   for each in judged.faults if each.bounds]  # fmt: skip
     if judged.beside:
         asked = judged.beside[0].operation
         what = ": the median time of one operation over that of the idle one" if asked else ""
@@ -82,8 +85,9 @@ def section(content: Content) -> Section | None:
         made = tables.beside_of_operations if asked else tables.beside
         blocks.append(made(judged.beside))
         blocks.append(Text(
-            "Ratios are paired by block, and each is taken by itself. Whether a difference is "
-            "larger than noise and all floors is said where treatments are compared.", "quiet",
+            "Ratios are those of the comparisons of treatments, with their verdicts: paired by "
+            "block, over the same queries, and corrected for all comparisons of the study. A ratio "
+            "that is not judged is one of the figures as they are.", "quiet",
         ))  # fmt: skip
     drawn = [pair for pair in judged.beside if pair.treatment in judged.over_time]
     for number, pair in enumerate(drawn[:_DRAWN], 1):
@@ -96,6 +100,9 @@ def section(content: Content) -> Section | None:
             o.events for _, o in over
         )
         shaded += " Below: good answers." * any(o.good is not None for _, o in over)
+        if any(o.written is not None for _, o in over):
+            shaded += (" Below: what the writer was asked for (dashed), and what the system "
+                       "acknowledged (solid).")  # fmt: skip
         blocks += figure(
             f"roles-over-time-{number}",
             f"Response times of the readers: {line(pair.label)}",
@@ -107,6 +114,7 @@ def section(content: Content) -> Section | None:
     if writers:
         blocks += [Text("What was written.", "lead"), tables.writers(writers)]
         blocks += [Text(said, "quiet") for said in _of_writers(writers)]
+        blocks += _stages(judged, writers)
     if judged.answers:
         blocks += [Text("Answers while documents changed.", "lead"), Text(_MEANWHILE, "quiet")]
         blocks.append(Points(tuple(_held(judged.answers))))
@@ -124,6 +132,24 @@ def section(content: Content) -> Section | None:
     if others:
         blocks += [Text("Publishers and jobs.", "lead"), tables.others(others)]
     return Section("roles", "Beside the readers", tuple(blocks), "Beside the readers")
+
+
+def _stages(judged: RolesJudged, writers: Sequence[RoleResult]) -> list[Block]:
+    """Writers whose rate changes, stage by stage."""
+    blocks: list[Block] = []
+    shaped = [r for r in writers if r.stages]
+    if shaped:
+        blocks += [Text("What was written, stage by stage.", "lead"), tables.stages(shaped)]
+        blocks.append(Text(_STAGES, "quiet"))
+    for r in writers:
+        over = judged.over_time.get(r.treatment)
+        if over is not None and over.written is not None and over.written.ended_s is not None:
+            blocks.append(Text(
+                f"{line(r.label)}: the file of times came to an end at "
+                f"{numbers.digits(over.written.ended_s)} s of {numbers.digits(over.end_s)} s. "
+                "After that nothing was written."
+            ))  # fmt: skip
+    return blocks
 
 
 def of_search(content: Content) -> Section | None:

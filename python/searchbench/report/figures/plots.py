@@ -166,7 +166,8 @@ def under(above: Chart, lines: Sequence[Line], x: Axis, y: Axis, height: int) ->
     dashes = {"strokeDash": alt.StrokeDash("name:N", scale=stroke, sort=None, legend=None)}
     base = alt.Chart(data(_rows(lines, short)))
     layers = _line(base, lines, x, y, colour, colour | dashes, points=False, few=True)
-    low = alt.layer(*layers).properties(width=above.width, height=height)
+    width = above.vconcat[0].width if isinstance(above, alt.VConcatChart) else above.width
+    low = alt.layer(*layers).properties(width=width, height=height)
     return alt.vconcat(above, low).resolve_scale(color="independent", strokeDash="independent")
 
 

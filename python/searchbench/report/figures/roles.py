@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +35,8 @@ _BELOW = 70  # the height of what is drawn under the times
 def over_time(found: Sequence[tuple[str, OverTime]], look: Look) -> Chart:
     """A solid and a dashed line for each treatment; what went on is shaded behind.
 
-    Below, where a fault came over any: good answers a second.
+    Below, where a fault came over any: good answers a second; where the rate of a writer changes:
+    documents a second, dashed as they were due, solid as they were acknowledged.
     """
     found = [(label, over) for label, over in found if len(over.tail.x) > 1]
     if not found:
@@ -44,7 +45,7 @@ def over_time(found: Sequence[tuple[str, OverTime]], look: Look) -> Chart:
         replace(each, breaks=_without_answers(found[each.colour][1]))
         for each in two_lines([(label, (over.tail, over.median)) for label, over in found])
     ]
-    end = max(over.window[1] for _, over in found)
+    end = max(max(over.window[1], over.end_s) for _, over in found)
     x = Axis("seconds since the start of the drive", (0, end))
     y = time_axis([v for each in lines for v in each.curve.y], "response")
     times = draw(lines, x, y, look)
@@ -67,10 +68,26 @@ def over_time(found: Sequence[tuple[str, OverTime]], look: Look) -> Chart:
                    for s, n in zip(over.good.x, over.good.y, strict=True)))
         for at, (label, over) in enumerate(found) if over.good is not None
     ]  # fmt: skip
-    if not good:
-        return drawn
-    top = max(n for each in good for n in each.curve.y)
-    return under(drawn, good, x, Axis("good answers/s", (0, max(1.0, top * 1.1))), _BELOW)
+    if good:
+        top = max(n for each in good for n in each.curve.y)
+        drawn = under(drawn, good, x, Axis("good answers/s", (0, max(1.0, top * 1.1))), _BELOW)
+    if wrote := list(_written(found)):
+        top = max(n for each in wrote for n in each.curve.y)
+        drawn = under(drawn, wrote, x, Axis("documents/s", (0, max(1.0, top * 1.1))), _BELOW)
+    return drawn
+
+
+def _written(found: Sequence[tuple[str, OverTime]]) -> Iterator[Line]:
+    """Of each writer whose rate changes what was due and what was acknowledged."""
+    for at, (label, over) in enumerate(found):
+        if over.written is None:
+            continue
+        for curve, dashed in ((over.written.offered, True), (over.written.acknowledged, False)):
+            tips = tuple(
+                f"{numbers.digits(s)} s: {numbers.digits(n)} documents/s"
+                for s, n in zip(curve.x, curve.y, strict=True)
+            )
+            yield Line(curve, f"{line(label)}, {curve.label}", at, tips, dashed=dashed)
 
 
 def _without_answers(over: OverTime) -> tuple[float, ...]:

@@ -15,6 +15,7 @@ from searchbench.analysis.roles.model import (
     Pace,
     RoleResult,
     Visible,
+    WriterStage,
 )
 from searchbench.report.document.blocks import Cell, Table
 from searchbench.report.document.text import line
@@ -58,7 +59,7 @@ def beside(rows: Sequence[Beside]) -> Table:
     metrics = list(dict.fromkeys(metric for row in rows for metric in row.ratios))
 
     def cell(metric: str, row: Beside) -> Cell:
-        return of_estimate(row.ratios.get(metric))
+        return _judged(row.ratios.get(metric), row.judged.get(metric, ""))
 
     return table(
         rows,
@@ -68,15 +69,27 @@ def beside(rows: Sequence[Beside]) -> Table:
     )
 
 
+def _judged(ratio: Estimate | None, verdict: str) -> Cell:
+    """A ratio, and whether the comparison of the two resolves it."""
+    cell = of_estimate(ratio)
+    if ratio is None or verdict in ("", "faster", "slower"):
+        return cell
+    below = "; ".join(filter(None, (cell.below, verdict)))
+    return Cell(cell.text, cell.exact, below, tone="quiet")
+
+
 def beside_of_operations(rows: Sequence[Beside]) -> Table:
     """A row an operation, a column a method: its time over that of the idle one."""
-    ratios = {(r.operation, r.at, r.method, r.system): r.ratios for r in rows}
+    ratios = {(r.operation, r.at, r.method, r.system): r for r in rows}
     places = list(dict.fromkeys((r.operation, r.at) for r in rows))
     ways = dict.fromkeys((r.method, r.system) for r in rows)
 
     def cell(way: tuple[str, str], place: tuple[str, str]) -> Cell:
-        own = ratios.get((*place, *way), {})
-        return of_estimate(own.get("service_p50", own.get("service_mean")))
+        row = ratios.get((*place, *way))
+        if row is None:
+            return NONE
+        metric = "service_p50" if "service_p50" in row.ratios else "service_mean"
+        return _judged(row.ratios.get(metric), row.judged.get(metric, ""))
 
     return table(
         places,
@@ -157,6 +170,42 @@ def writers(rows: Sequence[RoleResult]) -> Table:
     return table(rows, text("Treatment", lambda r: named(r.label), 2), *_figures(rows, _WRITER))
 
 
+def stages(rows: Sequence[RoleResult]) -> Table:
+    """A row for each stage of each writer, with what the readers met meanwhile."""
+    found = [(r, at, stage) for r in rows for at, stage in enumerate(r.stages, 1)]
+
+    def asked(row: _OfStage) -> Cell:
+        first, last = row[2].first_per_s, row[2].last_per_s
+        if first == last:
+            return Cell(f"{numbers.digits(first)}/s", repr(first))
+        return Cell(f"{numbers.digits(first)} to {numbers.digits(last)}/s")
+
+    def per_s(name: str, row: _OfStage) -> Cell:
+        rate = float(getattr(row[2], name)) / row[2].seconds
+        return Cell(f"{numbers.digits(rate)}/s", repr(rate))
+
+    def time(name: str, row: _OfStage) -> Cell:
+        return known(getattr(row[2], name), lambda s: numbers.human(s, "s"))
+
+    return table(
+        found,
+        text("Treatment", lambda r: named(r[0].label), 2),
+        text("Stage", lambda r: Cell(
+            f"{r[1]}: {r[2].start_s:g} to {r[2].start_s + r[2].seconds:g} s"), 1.6),
+        number("Documents asked", asked),
+        number("Begun", partial(per_s, "offered")),
+        number("Acknowledged", partial(per_s, "acknowledged")),
+        number("Service p50", partial(time, "service_p50_s")),
+        number("Behind at the end", partial(time, "behind_s")),
+        number("Readers' p50", partial(time, "readers_p50_s")),
+        number("Readers' p99", partial(time, "readers_p99_s")),
+        source="role_stages.csv",
+    )  # fmt: skip
+
+
+_OfStage = tuple[RoleResult, int, WriterStage]
+
+
 def others(rows: Sequence[RoleResult]) -> Table:
     """How often others did what they do, and how long it took."""
     return table(
@@ -198,10 +247,17 @@ def _until_normal(r: FaultResult) -> Cell:
 
 
 def _documents(r: FaultResult, name: str) -> Cell:
-    if r.durable is None or not r.durable.counted:
+    if r.durable is None or not (r.durable.counted or r.durable.never_back):
         return NONE
-    number = f"{getattr(r.durable, name):,}"
-    return Cell(f"at least {number}" if name == "lost" and r.durable.hides else number)
+    found = r.durable
+    if name == "acknowledged":
+        return Cell(f"{found.acknowledged + found.unlooked:,}")
+    below = f"{found.unlooked:,} more unknown" if found.never_back else ""
+    if not found.counted:
+        return Cell("unknown", below=below)
+    return Cell(
+        f"at least {found.lost:,}" if found.hides or below else f"{found.lost:,}", below=below
+    )
 
 
 def visible(rows: Sequence[RoleResult]) -> Table:

@@ -32,11 +32,13 @@ METHOD_KEYS: tuple[SpecKey, ...] = (
     SpecKey("bql", "text", None, "the same in SenseiDB's BQL"),
     SpecKey("http", "text", None, "the same as HTTP requests: method, path and body, or only a "
             "body of JSON"),
-    SpecKey("file", "path", None, "a file of the statements or requests; its ending `.bql` or "
-            "`.http` says the language, any other means SQL"),
-    SpecKey("rows_at", "texts", None, "where the rows lie in a reply of JSON: "
-            "\"facets.color: value, count\"; rows of several paths follow one another. "
-            "Default: where the system's own answers have them"),
+    SpecKey("query", "text", None, "a query of the algebra as one object of JSON, with "
+            "placeholders: every system is asked it in its own language"),
+    SpecKey("file", "path", None, "a file of the statements or requests; its ending `.bql`, "
+            "`.http` or `.json` (a query) says the language, any other means SQL"),
+    SpecKey("rows_at", "texts", None, "where the rows lie in a reply of JSON, or in the answer to "
+            "a query: \"facets.color: value, count\"; rows of several paths follow one another. "
+            "Default: where the system's own answers have them; of a query the ids of the hits"),
     SpecKey("systems", "texts", None, "the systems that can run this method; default: all that "
             "understand its language"),
 )  # fmt: skip

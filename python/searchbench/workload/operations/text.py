@@ -14,7 +14,8 @@ follows:
     ignored      its rows are not part of the answer
     rows PATH    where its rows lie in a reply of JSON (``paths``)
 
-In HTTP a comment begins with ``#``, and only SQL is prepared and pipelined.
+In HTTP a comment begins with ``#``, and only SQL is prepared and pipelined. A query of the algebra
+is one object of JSON, without marks (``portable``).
 
 Placeholders: ``{name}`` is the value of a column in a requested row; ``[each ", ": ({id})]`` is
 its content once for each requested row, separated by the quoted text. ``{rows}`` is the number of
@@ -35,7 +36,7 @@ from searchbench.errors import QueryError
 from searchbench.workload.operations.http_text import BadRequest, split_http
 from searchbench.workload.operations.paths import read_rows_at
 
-LANGUAGES = ("sql", "bql", "http")
+LANGUAGES = ("sql", "bql", "http", "query")
 When = Literal["once", "connection", "before", "timed", "after"]
 PIPELINED = 100
 _MARKS = ("once", "connection", "before", "after", "each", "prepared", "pipelined", "ignored",
@@ -142,6 +143,8 @@ def read_method(text: str, language: str = "sql") -> tuple[Statement, ...]:
     text = text.replace("\r\n", "\n")
     if language == "http":
         found = [_request(*each) for each in _requests(text)]
+    elif language == "query":
+        found = [_query(text)]
     else:
         found = [_statement(line, [*_parts(said, line)], m) for line, said, m in _split(text)]
     for each in found:
@@ -241,6 +244,18 @@ def _request(line: int, head: str, body: str, marks: _Marks) -> Statement:
     if body[:1] in ("{", "["):
         _insist_on_json(parts, begins)
     return _statement(line, [*_parts(head, line, head=True), *parts], marks)
+
+
+def _query(text: str) -> Statement:
+    whole = text.strip()
+    line = text.count("\n", 0, len(text) - len(text.lstrip())) + 1
+    if not whole.startswith("{"):
+        raise BadText(line, f"{whole[:40]!r} is no query of the algebra: write one object of JSON "
+                      'as in a file of queries, such as {"filters": [..], "limit": 20}, without '
+                      "marks")  # fmt: skip
+    parts = [*_parts(whole, line)]
+    _insist_on_json(parts, line)
+    return _statement(line, parts, _Marks())
 
 
 def _insist_on_json(parts: Sequence[Part], line: int) -> None:

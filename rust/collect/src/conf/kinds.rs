@@ -189,6 +189,17 @@ pub fn buffer(scope: &Scope<'_>) -> Option<Buffer> {
     let retry = if scope.yes("adaptive_backoff", false) {
         let least = scope.within("min_retry_interval", 5, 1, MOST);
         let most = scope.within("max_retry_interval", 100, 1, MOST);
+        if least > most {
+            let given = scope.find("min_retry_interval");
+            let line = given
+                .or_else(|| scope.find("max_retry_interval"))
+                .map_or(0, |entry| entry.line);
+            let what = format!(
+                "min_retry_interval {least} is above max_retry_interval {most}; scribed takes 5 and 100"
+            );
+            let hint = "write a max_retry_interval that is larger";
+            scope.wrong(line, "min_retry_interval", what, hint);
+        }
         Retry::Adaptive {
             least,
             most: most.max(least),
@@ -198,7 +209,8 @@ pub fn buffer(scope: &Scope<'_>) -> Option<Buffer> {
         let interval = scope.number("retry_interval", 300);
         Retry::Around {
             interval,
-            range: scope.number("retry_interval_range", 60),
+            // As scribed: it never waits less than half, or more than one and a half times.
+            range: scope.number("retry_interval_range", 60).min(interval),
         }
     };
     Some(Buffer {
@@ -234,7 +246,14 @@ pub fn buckets(scope: &Scope<'_>) -> Option<Buckets> {
         "random" => Hash::Random,
         "key_hash" => Hash::Key,
         "key_modulo" => Hash::Modulo,
-        "key_range" => Hash::Range(scope.within("bucket_range", 1, 1, MOST)),
+        "key_range" => {
+            // Without it scribed puts every message into bucket 0.
+            scope.needed(
+                "bucket_range",
+                "write bucket_range=N: keys are from 0 to N - 1",
+            );
+            Hash::Range(scope.within("bucket_range", 1, 1, MOST))
+        }
         _ => Hash::ContextLog,
     };
     let delimiter = match scope.number("delimiter", 0) {

@@ -20,7 +20,13 @@ pub fn shared(stores: &[TopStore], new_thread_per_category: bool) -> Vec<(u32, S
         let named = if copied { store.categories.len() } else { 1 };
         let mut places = Vec::new();
         for pattern in &store.categories[..named] {
-            walk(&store.store, &called(pattern), copied, false, &mut places);
+            walk(
+                &store.store,
+                &called(pattern, copied),
+                copied,
+                false,
+                &mut places,
+            );
         }
         for (place, buffered) in places {
             let told = place.0.join(&place.1).display().to_string();
@@ -33,10 +39,11 @@ pub fn shared(stores: &[TopStore], new_thread_per_category: bool) -> Vec<(u32, S
     found
 }
 
-fn called(pattern: &Pattern) -> String {
+fn called(pattern: &Pattern, copied: bool) -> String {
     match pattern {
         Pattern::Exact(name) => name.clone(),
-        Pattern::Prefix(prefix) => format!("{prefix}*"),
+        Pattern::Prefix(prefix) if copied || prefix.is_empty() => format!("{prefix}*"),
+        Pattern::Prefix(prefix) => prefix.clone(),
         Pattern::Default => "default".into(),
     }
 }

@@ -169,15 +169,18 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// A number with a fraction, as buffer_bypass_max_ratio is.
+    /// A share above 0 and up to 1, as buffer_bypass_max_ratio is.
     pub fn ratio(&self, key: &str, default: f64) -> f64 {
         let Some(entry) = self.find(key) else {
             return default;
         };
         match entry.value.parse::<f64>() {
-            Ok(ratio) if ratio.is_finite() && ratio >= 0.0 => ratio,
+            Ok(ratio) if ratio > 0.0 && ratio <= 1.0 => ratio,
             _ => {
-                let what = format!("{key} is a number such as {default}, not {:?}", entry.value);
+                let what = format!(
+                    "{key} is a number above 0 and up to 1, not {:?}; scribed takes {default}",
+                    entry.value
+                );
                 self.wrong(entry.line, key, what, "write digits and one decimal point");
                 default
             }

@@ -144,6 +144,76 @@ fn values_that_scribe_reads_otherwise_are_mistakes() {
     }
 }
 
+/// A buffer with these keys of its own.
+fn in_buffer(lines: &str) -> String {
+    in_store(&format!(
+        "type=buffer\n{lines}\n<primary>\ntype=network\nremote_host=a\nremote_port=1\n</primary>\n\
+         <secondary>\ntype=file\n</secondary>"
+    ))
+}
+
+#[test]
+fn values_of_a_buffer_that_scribe_does_not_take_are_mistakes() {
+    for (lines, says) in [
+        ("buffer_bypass_max_ratio=0", "above 0 and up to 1"),
+        ("buffer_bypass_max_ratio=1.5", "scribed takes 0.75"),
+        ("buffer_bypass_max_ratio=most", "above 0 and up to 1"),
+        (
+            "min_retry_interval=200\nadaptive_backoff=yes",
+            "above max_retry_interval 100",
+        ),
+        (
+            "max_retry_interval=2\nadaptive_backoff=yes",
+            "scribed takes 5 and 100",
+        ),
+    ] {
+        let wrong = mistake(&in_buffer(lines));
+        assert!(
+            wrong.fatal && wrong.what.contains(says) && wrong.line == 4,
+            "{lines}: {wrong:?}"
+        );
+    }
+    let settings = right(&in_buffer(
+        "adaptive_backoff=yes\nbuffer_bypass_max_ratio=1",
+    ));
+    let Kind::Buffer(buffer) = &settings.stores[0].store else {
+        panic!()
+    };
+    let expected = Retry::Adaptive {
+        least: 5,
+        most: 100,
+        random: 20,
+    };
+    assert_eq!(buffer.retry, expected);
+}
+
+#[test]
+fn a_range_of_keys_needs_its_length() {
+    let text = in_store(
+        "type=bucket\nnum_buckets=2\nbucket_type=key_range\nbucket_subdir=b\n<bucket>\ntype=file\n\
+         file_path=/a\n</bucket>",
+    );
+    let wrong = mistake(&text);
+    assert!(wrong.fatal && wrong.key == "bucket_range", "{wrong:?}");
+}
+
+#[test]
+fn servers_that_would_be_looked_up_are_refused_one_by_one() {
+    for (key, _) in super::keys::REFUSED {
+        let wrong = mistake(&in_store(&format!(
+            "type=network\nremote_host=a\nremote_port=1\n{key}=x"
+        )));
+        assert!(wrong.fatal && wrong.line == 6, "{wrong:?}");
+        assert_eq!(wrong.what, format!("{key} is not supported"));
+        assert!(!wrong.hint.is_empty());
+    }
+    let wrong = mistake(&in_store("type=network\nservice_list=a b:1"));
+    assert!(
+        wrong.fatal && wrong.hint.contains("list_default_port"),
+        "{wrong:?}"
+    );
+}
+
 #[test]
 fn what_another_store_has_is_said_and_is_no_mistake() {
     let noted = mistake(&in_store("type=null\nmax_size=5"));

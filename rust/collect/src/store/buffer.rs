@@ -64,8 +64,15 @@ impl Buffered {
         }
     }
 
+    /// The primary has taken something: it is trusted again, a little.
+    fn succeeded(&mut self) {
+        if let Retry::Adaptive { least, .. } = self.conf.retry {
+            self.adaptive = (self.adaptive - 2.0).max(least as f64);
+        }
+    }
+
     /// How long the primary is left alone.
-    fn pause(&mut self) -> Duration {
+    pub(super) fn pause(&mut self) -> Duration {
         let seconds = match self.conf.retry {
             Retry::Around { interval, range } => {
                 (interval as f64 + (fastrand::f64() - 0.5) * range as f64).max(0.0)
@@ -103,9 +110,6 @@ impl Buffered {
     }
 
     fn connected(&mut self) {
-        if let Retry::Adaptive { least, .. } = self.conf.retry {
-            self.adaptive = (self.adaptive - 2.0).max(least as f64);
-        }
         let nothing = match &mut self.secondary {
             Secondary::Files(spool) => spool.is_empty().unwrap_or(false),
             Secondary::Other(_) => true,
@@ -124,6 +128,7 @@ impl Buffered {
             self.disconnect(why);
             return self.give_secondary(batch);
         }
+        self.succeeded();
         Ok(())
     }
 
@@ -156,6 +161,7 @@ impl Buffered {
             return Err(why);
         }
         spool.remove(file.number)?;
+        self.succeeded();
         Ok(true)
     }
 }

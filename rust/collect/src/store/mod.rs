@@ -4,6 +4,8 @@ mod bucket;
 mod buffer;
 mod event;
 mod file;
+#[cfg(test)]
+mod keys_tests;
 mod multi;
 mod names;
 mod network;

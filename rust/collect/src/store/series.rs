@@ -65,6 +65,8 @@ impl Series {
         };
         let anew = self.events || self.conf.rotate_on_reopen && !self.opened_before;
         let number = match numbers(&self.folder, &base)?.last() {
+            // The hour is only for a start: scribed counts from what is there when it rotates.
+            None if rotated || anew => 0,
             None => first,
             Some(newest) if rotated => newest + 1,
             Some(newest) if anew && !self.is_empty(&base, *newest) => newest + 1,

@@ -10,7 +10,7 @@ use crate::conf::read;
 use crate::counters::Counts;
 use crate::sys::Local;
 
-fn purpose() -> Purpose {
+pub fn purpose() -> Purpose {
     Purpose {
         category: "web".into(),
         copied: false,
@@ -22,20 +22,20 @@ fn purpose() -> Purpose {
 }
 
 /// The store of these lines, which are those of `<store>` but its category.
-fn store(lines: &str) -> Box<dyn Store> {
+pub fn store(lines: &str) -> Box<dyn Store> {
     let (settings, mistakes) = read(&format!("<store>\ncategory=web\n{lines}\n</store>"));
     assert!(mistakes.is_empty(), "{mistakes:?}");
     build(&settings.stores[0].store, &purpose())
 }
 
-fn file(folder: &Path, lines: &str) -> Box<dyn Store> {
+pub fn file(folder: &Path, lines: &str) -> Box<dyn Store> {
     store(&format!(
         "type=file\nfile_path={}\n{lines}",
         folder.display()
     ))
 }
 
-fn batch<M: AsRef<[u8]>>(messages: &[M]) -> Batch {
+pub fn batch<M: AsRef<[u8]>>(messages: &[M]) -> Batch {
     let name: Name = Arc::from(&b"web"[..]);
     let mut batch = Batch::default();
     messages
@@ -44,11 +44,11 @@ fn batch<M: AsRef<[u8]>>(messages: &[M]) -> Batch {
     batch
 }
 
-fn text(folder: &Path, name: &str) -> Vec<u8> {
+pub fn text(folder: &Path, name: &str) -> Vec<u8> {
     fs::read(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-fn names(folder: &Path) -> Vec<String> {
+pub fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut all: Vec<_> = entries
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -1,0 +1,39 @@
+"""Readers beside roles against idle ones: the ratios and verdicts of the study's comparisons.
+
+A ratio of two figures may be one of two mixes of queries, and by itself it is not corrected for the
+others. So what is said of readers beside roles is what the comparison of the two treatments says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from searchbench.analysis.compare import pairs
+from searchbench.analysis.judgement import Comparison
+from searchbench.analysis.roles.model import Beside
+from searchbench.analysis.stats.intervals import inverse
+
+NOT_JUDGED = "not judged"
+
+
+def with_verdicts(found: Sequence[Beside], compared: Sequence[Comparison]) -> tuple[Beside, ...]:
+    """The same, each ratio with the verdict of its comparison."""
+    by = {(frozenset((c.a, c.b)), c.metric): c for c in compared}
+    return tuple(_with(one, by) for one in found)
+
+
+def _with(one: Beside, by: dict[tuple[frozenset[str], str], Comparison]) -> Beside:
+    ratios, judged = dict(one.ratios), dict[str, str]()
+    for metric in one.ratios:
+        c = by.get((frozenset((one.idle, one.treatment)), metric))
+        if c is None:
+            judged[metric] = NOT_JUDGED
+            continue
+        c = pairs.of(one.treatment, c)
+        judged[metric] = c.verdict
+        if c.ratio is None or not c.ratio.value:
+            del ratios[metric]  # that of the figures would not be of the same work
+        else:
+            ratios[metric] = c.ratio if metric == "throughput" else inverse(c.ratio)
+    return replace(one, ratios=ratios, judged=judged)
