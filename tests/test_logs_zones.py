@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,8 @@ def log(zone: str, start: datetime, hours: float, every_s: float, words: str = "
     for i in range(int(hours * 3600 / every_s)):
         at = (start + timedelta(seconds=i * every_s)).astimezone(ZoneInfo(zone))
         stamp = at.strftime("%a %b %d %H:%M:%S.") + f"{at.microsecond // 1000:03d}"
-        lines.append(f"[{stamp} {at.year}] 0.000 sec [ext2/0/rel 9 (0,20)] [docs] {words} {i % 9}\n")
+        shape = "[ext2/0/rel 9 (0,20)] [docs]"
+        lines.append(f"[{stamp} {at.year}] 0.000 sec {shape} {words} {i % 9}\n")
     return "".join(lines)
 
 
@@ -74,7 +76,7 @@ def test_without_a_zone_the_hour_is_said_to_be_doubled(tmp_path: Path) -> None:
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Blocks begin in both passings of the hour."""
     path = tmp_path_factory.mktemp("large") / "q.log"
-    path.write_text(log("Europe/Berlin", AUTUMN, 3.5, 0.05, "w" * 60))
+    path.write_text(log("Europe/Berlin", AUTUMN, 3.5, 0.05, "w" * 70))
     assert path.stat().st_size > 4 * BLOCK_BYTES
     return path
 
@@ -104,7 +106,8 @@ def test_increments_that_end_in_the_hour_say_what_one_reading_says(tmp_path: Pat
 
 def test_servers_in_several_zones_meet_in_utc(tmp_path: Path) -> None:
     start = datetime(2026, 10, 31, 22, 0, tzinfo=UTC)
-    for name, zone in (("db1", "America/New_York"), ("db2", "Asia/Tokyo"), ("web", "Europe/Berlin")):
+    places = {"db1": "America/New_York", "db2": "Asia/Tokyo", "web": "Europe/Berlin"}
+    for name, zone in places.items():
         (tmp_path / f"{name}.log").write_text(log(zone, start, 12, 30))
     options = Options(
         zone="Europe/Berlin", zones=(("db1", "America/New_York"), ("db2", "Asia/Tokyo"))
@@ -126,7 +129,11 @@ def test_zones_are_said_for_all_and_for_single_servers(
     path.write_text(log("Asia/Tokyo", AUTUMN, 1, 30))
     record = tmp_path / "record"
     flags: list[Any] = ["--zone", "db1=Asia/Tokyo", "--record", str(record), "--json"]
-    assert app.main(["logs", str(path), *flags]) == 0
-    assert "2026-10-25" in capsys.readouterr().out
+    assert app(["logs", str(path), *flags]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["first_s"] == int(AUTUMN.timestamp())
+    assert (shown["zone"], shown["zones"]) == ("", {"db1": "Asia/Tokyo"})
+    assert app(["logs", "--record", str(record), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["zones"] == {"db1": "Asia/Tokyo"}
     kept = records.open_log(record)
     assert min(minutes(kept.counts)) == int(AUTUMN.timestamp()) // 60

@@ -42,10 +42,8 @@ EXCHANGE_DTYPE: list[tuple[str, str]]
 # The formats of query logs that are read, and what a column of a log can be.
 LOG_FORMATS: tuple[str, ...]
 LOG_ROLES: tuple[str, ...]
-# Files are cut into blocks of so many bytes; an entry counts as back in time if it is so much
-# earlier than the one above.
+# Files are cut into blocks of so many bytes.
 LOG_BLOCK_BYTES: int
-LOG_BACK_NS: int
 # Notes on a log: how many of its lines are very long, and were cut because they were too long.
 LOG_LONG_LINES: str
 LOG_CUT_LINES: str
@@ -68,16 +66,17 @@ class Log:
     # its content), bytes to pass over (unpacked). ``zone``: (from which instant in seconds UTC,
     # seconds east), ascending; empty: local times stay as written; ``zones``: those of single
     # servers. ``unit_ns``: what a whole number that is a duration in an access log counts; 0:
-    # microseconds, and noted. ``parameters``: of a path, that hold words. ``columns``: (name, role, unit or ""). ``line``: a format string, for
-    # the format "line". ``threads``: 0 is one a core. ``keep_tail``: a last line without an end is
-    # not read, nor is an entry that may go on. ``opens``: for each source what the last one left
-    # open: (state of its reader, lines of the file before that were not read, lines that were not
-    # read, time of its last entry, second of its last stamp); the lines are read again. ``follows``:
-    # for each source whether it goes on where the one before it ended: 0 no, 1 with a line of its
-    # own, 2 perhaps within a line or an entry. ``parts``: for each source None, or (the length that
-    # the file had, number of its first block, number of the block after the last): only these are read. Blocks count from the
-    # bytes passed over; a file whose lines join is read whole. ``on_tick(bytes)`` is called about
-    # ten times a second; what it raises ends the reading. For each source a dict: path, server,
+    # microseconds, and noted. ``parameters``: of a path, that hold words. ``columns``: (name, role,
+    # unit or ""). ``line``: a format string, for the format "line". ``threads``: 0 is one a core.
+    # ``keep_tail``: a last line without an end is not read, nor is an entry that may go on.
+    # ``opens``: for each source what the last one left open: (state of its reader, lines of the
+    # file before that were not read, lines that were not read, time of its last entry, second of
+    # its last stamp); the lines are read again. ``follows``: for each source whether it goes on
+    # where the one before it ended: 0 no, 1 with a line of its own, 2 perhaps within a line or an
+    # entry. ``parts``: for each source None, or (the length that the file had, number of its first
+    # block, number of the block after the last): only these are read. Blocks count from the bytes
+    # passed over; a file whose lines join is read whole. ``on_tick(bytes)`` is called about ten
+    # times a second; what it raises ends the reading. For each source a dict: path, server,
     # format, refused (why it was not read, or ""), bytes, skipped_bytes, lines, entries, unread,
     # examples [(line, why, beginning)], other_formats [(format, how many of the lines that were not
     # read look like it, the first of them)], notes {what: how often}, longest_line, back (entries
@@ -145,6 +144,10 @@ def log_entries(
     follows: Sequence[int] = (),
     on_tick: Callable[[int], object] | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]: ...
+def log_went_back(from_ns: int, to_ns: int) -> bool | None:
+    """Whether the clock went back between two entries that follow each other: None if not, else
+    whether it did as clocks are set back."""
+
 def look_at_ends_of_log(
     path: str,
     *,

@@ -134,8 +134,8 @@ def logs(
     from searchbench.logs import record as records
     from searchbench.logs.counts import PARAMETERS, Counting, Options, count
     from searchbench.logs.pieces import in_any_order
-    from searchbench.logs.sizes import sizes_of
     from searchbench.logs.rotated import in_order
+    from searchbench.logs.sizes import sizes_of
     from searchbench.logs.sources import Source, find
     from searchbench.logs.zones import zones_said
     from searchbench.study.published import read_published
@@ -228,7 +228,9 @@ def logs(
         tick.end()
     if isinstance(counting, OnSpark):
         shown.spark(counting.tasks, counting.again, same=in_any_order(counts))
-    judged = judge_log(counts, zone=options.zone, sizes=known, new=new, published=said)
+    judged = judge_log(
+        counts, zone=options.zone, zones=options.zones, sizes=known, new=new, published=said
+    )
     target = page or (record / "report" / "logs.html" if record is not None else None)
     if target is not None:
         from searchbench.report.write import write_log_page

@@ -149,11 +149,21 @@ def joined(
         _append(whole[number], one)
         before = spans[number]
         if before and span:
-            whole[number]["back"] += span[0] < before[1] - _core.LOG_BACK_NS
+            _between(whole[number], before[1], span[0])
             spans[number] = (before[0], span[1])
         else:
             spans[number] = before or span
     return [whole[number] for number in sorted(whole)]
+
+
+def _between(whole: dict[str, Any], from_ns: int, to_ns: int) -> None:
+    """The clock from the last entry of a piece to the first of the next one."""
+    as_set_back = _core.log_went_back(from_ns, to_ns)
+    if as_set_back is not None:
+        whole["back"] += 1
+        if as_set_back:
+            notes = whole["notes"]
+            notes[_core.LOG_HOUR_BACK] = notes.get(_core.LOG_HOUR_BACK, 0) + 1
 
 
 def _append(whole: dict[str, Any], following: dict[str, Any]) -> None:

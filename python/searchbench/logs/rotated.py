@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 
 from searchbench import _core
@@ -137,11 +138,11 @@ def _sorted(files: list[_File]) -> list[_File]:
 
 
 def _linked(files: list[_File], sources: Sequence[Source]) -> list[Source]:
-    days = [b.place - a.place for a, b in zip(files, files[1:], strict=False)
+    days = [b.place - a.place for a, b in pairwise(files)
             if a.dated and b.dated and a.place is not None and b.place is not None]  # fmt: skip
     least = min((d for d in days if d > 0), default=0.0)
     found = [sources[files[0].at]]
-    for one, two in zip(files, files[1:], strict=False):
+    for one, two in pairwise(files):
         follows = _follows(one, two, least)
         if sources[two.at].known_as or sources[two.at].skip_bytes:
             follows = 0
@@ -154,9 +155,9 @@ def _follows(one: _File, two: _File, least: float) -> int:
     same = one.format == two.format and one.format not in ("", "csv")
     if not same or not _next(one, two, least):
         return 0
-    if one.first_ns is not None and two.first_ns is not None:
-        if two.first_ns < one.first_ns - _LATE_NS:
-            return 0
+    timed = one.first_ns is not None and two.first_ns is not None
+    if timed and two.first_ns < one.first_ns - _LATE_NS:
+        return 0
     if not two.begins:
         return _WITHIN
     return _NEXT if one.joins or one.waits or two.twice else 0
@@ -164,7 +165,7 @@ def _follows(one: _File, two: _File, least: float) -> int:
 
 def _next(one: _File, two: _File, least: float) -> bool:
     """Whether no file is missing between two that follow each other."""
-    if one.place is None or one.dated != two.dated and two.place is not None:
+    if one.place is None or (one.dated != two.dated and two.place is not None):
         return False
     if two.place is None:
         return one.dated or one.place <= 1

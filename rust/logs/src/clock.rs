@@ -395,7 +395,10 @@ mod tests {
         assert_eq!(zone.instants(local(3, 0)), Instants::One(back + 3600));
         let spring = |h: i64, m: i64| days(2026, 3, 29) * 86_400 + h * 3600 + m * 60;
         assert_eq!(zone.instants(spring(1, 59)), Instants::One(forward - 60));
-        assert_eq!(zone.instants(spring(2, 30)), Instants::Skipped(forward + 1800));
+        assert_eq!(
+            zone.instants(spring(2, 30)),
+            Instants::Skipped(forward + 1800)
+        );
         assert_eq!(zone.instants(spring(3, 0)), Instants::One(forward));
         // West of Greenwich: New York, 8 March 2026, 02:00 becomes 03:00 at 07:00 UTC.
         let west = days(2026, 3, 8) * 86_400 + 7 * 3600;

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use crate::detect::detect;
 use crate::clock::TWICE;
-use crate::format::{Format, Out, Seen, Settings, hold, reader, waits};
+use crate::detect::detect;
+use crate::format::{Format, Out, Seen, Settings, hold, looks_text, reader, waits};
 use crate::queries::{Local, Shared};
 use crate::run::Source;
 use crate::source::{Block, LONGEST, Opened, open};
@@ -144,6 +144,15 @@ pub struct AtEnds {
 /// Lines at the beginning that are looked at for an entry.
 const FIRST_LINES: usize = 200;
 
+/// Whether the first line is the end of one: its format reads any prefix, but the lines below have a
+/// stamp and this one has none.
+fn is_rest(format: Format, head: &[u8]) -> bool {
+    let mut stamped = head.split(|&b| b == b'\n').map(looks_text);
+    format == Format::PostgresText
+        && stamped.next() == Some(false)
+        && stamped.take(FIRST_LINES).any(|has| has)
+}
+
 /// Looks at the beginning and at the end of a source.
 pub fn look_at_ends(source: &Source, settings: &Settings) -> AtEnds {
     let Ok((opened, format, head)) = opened_with_head(source) else {
@@ -175,7 +184,7 @@ pub fn look_at_ends(source: &Source, settings: &Settings) -> AtEnds {
     };
     let (first_line, _) = read(1);
     let (first_lines, _) = read(FIRST_LINES);
-    let bad = first_line.examples.iter().any(|&(line, ..)| line == 1);
+    let bad = first_line.examples.iter().any(|&(line, ..)| line == 1) || is_rest(format, &head);
     let twice = first_lines.notes.iter().any(|&(what, _)| what == TWICE);
     let waits = match opened {
         Opened::File(file, now) => {

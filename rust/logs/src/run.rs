@@ -207,8 +207,7 @@ pub fn read(
                 break;
             }
             let most = threads * 2;
-            let (read, of_lines) =
-                feed(&floor, number, &mut handed, &mut links, most, &mut go_on);
+            let (read, of_lines) = feed(&floor, number, &mut handed, &mut links, most, &mut go_on);
             reads.push(read);
             moved.push(of_lines);
         }
@@ -235,7 +234,11 @@ pub fn read(
         // The clock goes on where the last reading ended, or the file before.
         let own = read.source.part.is_none_or(|p| p.from == 0);
         let follows = read.source.follows != Follows::No;
-        let before = if follows { last_ns } else { read.source.open.last_ns };
+        let before = if follows {
+            last_ns
+        } else {
+            read.source.open.last_ns
+        };
         read.seen.first_ns = before.filter(|_| own);
         read.seen.last_ns = read.seen.first_ns.unwrap_or_default();
         while let Some((_, block)) = of_blocks.next_if(|((source, _), _)| *source == number) {
@@ -366,9 +369,15 @@ fn feed(
                 goes_on: goes_on_here,
                 keep,
             };
-            match fed.blocks(number, &mut ends, &mut read, &mut moved, handed, &mut at_s, &mut |work, at_s| {
-                floor.queue.put(job(work, at_s), most, go_on)
-            }) {
+            match fed.blocks(
+                number,
+                &mut ends,
+                &mut read,
+                &mut moved,
+                handed,
+                &mut at_s,
+                &mut |work, at_s| floor.queue.put(job(work, at_s), most, go_on),
+            ) {
                 Ok(()) => handed.at_s = at_s,
                 Err(e) => floor.fail(format!("{} cannot be read: {e}", source.path)),
             }
@@ -393,12 +402,14 @@ fn feed(
                 let mut cutter = Cutter::new(whole, 0)?;
                 while let Some(mut block) = cutter.cut()? {
                     if keep {
-                        read.open.text =
-                            tail(&mut block, &mut cutter.bytes, format, goes_on_here);
+                        read.open.text = tail(&mut block, &mut cutter.bytes, format, goes_on_here);
                     }
                     let begins_s = at_s;
                     at_s = ends.after(&block, at_s);
-                    if !floor.queue.put(job(Work::Near(block), begins_s), most, go_on) {
+                    if !floor
+                        .queue
+                        .put(job(Work::Near(block), begins_s), most, go_on)
+                    {
                         break;
                     }
                     cutter.spare = floor.spare.lock().unwrap().pop().unwrap_or_default();

@@ -81,7 +81,9 @@ pub fn seam(file: &File, skip: u64, len: u64, before: &[u8], own: usize) -> io::
         bytes.resize(at + more, 0);
         file.read_exact_at(&mut bytes[at..], from)?;
         // A line that goes on beyond what was read.
-        if more == 0 || bytes.len() > LONGEST || memchr::memchr(b'\n', &bytes[before.len()..]).is_some()
+        if more == 0
+            || bytes.len() > LONGEST
+            || memchr::memchr(b'\n', &bytes[before.len()..]).is_some()
         {
             break;
         }

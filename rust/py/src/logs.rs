@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use searchbench_logs::clock::Zone;
 use searchbench_logs::format::named::check_pattern;
 use searchbench_logs::format::roles::{ROLES, Role, unit};
-use searchbench_logs::format::{Format, Seen, Settings, class_of};
+use searchbench_logs::format::{Format, Seen, Settings, back_between, class_of};
 use searchbench_logs::generate::{Plan, index_bytes, index_name, plain};
 use searchbench_logs::queries::{give_back, identity};
 use searchbench_logs::tables::{self, Column};
@@ -92,15 +92,17 @@ impl Log {
                     .chain(std::iter::repeat(Opened::default())),
             )
             .zip(follows.into_iter().chain(std::iter::repeat(0)))
-            .map(|((((path, server, format, skip), part), open), follows)| Source {
-                path,
-                server,
-                format,
-                skip,
-                part: part.map(|(len, from, to)| Part { len, from, to }),
-                open: opened(open),
-                follows: how(follows),
-            })
+            .map(
+                |((((path, server, format, skip), part), open), follows)| Source {
+                    path,
+                    server,
+                    format,
+                    skip,
+                    part: part.map(|(len, from, to)| Part { len, from, to }),
+                    open: opened(open),
+                    follows: how(follows),
+                },
+            )
             .collect();
         let before = self.0.reads.len();
         let mut raised = None;
@@ -302,6 +304,12 @@ pub fn zones_of(zones: Vec<(String, Offsets)>) -> Vec<(Vec<u8>, Zone)> {
     named
         .map(|(name, offsets)| (name.into_bytes(), Zone(offsets)))
         .collect()
+}
+
+/// Whether the clock of a log went back between two entries; see `_core.pyi`.
+#[pyfunction]
+pub fn log_went_back(from_ns: i64, to_ns: i64) -> Option<bool> {
+    back_between(from_ns, to_ns)
 }
 
 /// The ends of a source: its format, whether its lines join, its first entry, whether its first line

@@ -44,9 +44,12 @@ _NO_ZONE = frozenset(("sphinx", "sphinxql", "groonga"))
 
 def clock_of(of: LogJudgement) -> str:
     """By which clock the times are that are shown, in words."""
-    if of.zone:
+    rest = {str(s["format"]) for s in of.sources if s["entries"] and s["server"] not in of.zones}
+    if of.zone or (of.zones and not rest):
         return "UTC"
-    if {str(s["format"]) for s in of.sources if s["entries"]} <= _NO_ZONE:
+    if of.zones:
+        return "UTC where the zone is known, else as the log writes it"
+    if rest <= _NO_ZONE:
         return "as the log writes it"
     return "UTC where the log names its zone, else as it writes it"
 
@@ -313,7 +316,8 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
             )  # fmt: skip
         yield from _others(source, name, unread)
         notes = dict(source["notes"])  # type: ignore[call-overload]
-        yield from _set_back(source, name, notes)
+        zoned = bool(of.zone) or source["server"] in of.zones
+        yield from _set_back(source, name, notes, zoned=zoned)
         if source.get("goes_on"):
             yield Remark(
                 "note", "Rotated files",
@@ -325,9 +329,15 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
             yield Remark("note", "Not sure", f"{name}: {n:,} × {what}.")
 
 
-def _set_back(source: Mapping[str, object], name: str, notes: dict[str, int]) -> Iterator[Remark]:
-    """Clocks that were set back, or went back; what is said of it is taken out of ``notes``."""
+def _set_back(
+    source: Mapping[str, object], name: str, notes: dict[str, int], *, zoned: bool
+) -> Iterator[Remark]:
+    """Clocks that were set back, or went back; what is said of it is taken out of ``notes``.
+    ``zoned``: the zone of the log is known, so its hours are told apart.
+    """
     hours = notes.pop(_core.LOG_HOUR_BACK, 0)
+    if zoned:
+        hours = 0
     if hours:
         yield Remark(
             "warning", "A clock that was set back",

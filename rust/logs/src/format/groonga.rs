@@ -276,13 +276,23 @@ mod tests {
     #[test]
     fn words_of_a_filter_are_those_of_its_strings() {
         let path = "/d/select?table=Pages&filter=";
-        assert_eq!(words_of(&format!("{path}content+%40+%22red+lamp%22+%26%26+price+%3E+30")), 2);
+        assert_eq!(
+            words_of(&format!(
+                "{path}content+%40+%22red+lamp%22+%26%26+price+%3E+30"
+            )),
+            2
+        );
         let either = "title%20%40%20'a'%20%7C%7C%20content%20%40%20%22b%20c%22";
         assert_eq!(words_of(&format!("{path}{either}")), 3);
         assert_eq!(words_of(&format!("{path}price+%3E+30")), NO_WORDS);
         let both = "/d/select?table=Pages&query=red&filter=kind+%3D%3D+%22a+b%22";
-        assert_eq!(words_of(both), 1, "the query has the words where there is one");
-        let command = "select --table Pages --filter 'content @ \"red lamp\" && price > 30' --limit 9";
+        assert_eq!(
+            words_of(both),
+            1,
+            "the query has the words where there is one"
+        );
+        let command =
+            "select --table Pages --filter 'content @ \"red lamp\" && price > 30' --limit 9";
         assert_eq!(words_of(command), 2);
         let escaped = r#"select Pages --filter "content @ \"red old lamp\" && price > 30""#;
         assert_eq!(words_of(escaped), 3);

@@ -21,6 +21,7 @@ mod sphinx;
 mod syslog;
 
 pub use hold::{hold, waits};
+pub use prefix::looks_text;
 
 use crate::clock::{Clock, Zone};
 use crate::entry::{Entry, NO_TIME};
@@ -253,9 +254,9 @@ impl Seen {
     /// The clock between two entries that follow each other.
     #[inline]
     fn went_back(&mut self, from_ns: i64, to_ns: i64) {
-        if to_ns < from_ns - BACK_NS {
+        if let Some(hour) = back_between(from_ns, to_ns) {
             self.back += 1;
-            self.note(HOUR_BACK, u64::from(set_back(from_ns, from_ns - to_ns)));
+            self.note(HOUR_BACK, u64::from(hour));
         }
     }
 
@@ -300,6 +301,13 @@ impl Seen {
 /// What is noted where no zone is known.
 pub const HOUR_BACK: &str = "the clock went back by about an hour at night, as clocks are set back";
 const HOUR_NS: i64 = 3_600_000_000_000;
+
+/// Whether a clock went back between two entries that follow each other; and if so, whether it did as
+/// clocks are set back.
+#[inline]
+pub fn back_between(from_ns: i64, to_ns: i64) -> Option<bool> {
+    (to_ns < from_ns - BACK_NS).then(|| set_back(from_ns, from_ns - to_ns))
+}
 
 /// Whether a clock that goes back from here by so much may have been set back on a date of that
 /// kind: a Sunday night of autumn, north or south.
