@@ -130,6 +130,12 @@ test-timed:
 test-rust:
 	$(CARGO_TEST)
 
+INPUTS := 100000000
+.PHONY: fuzz
+fuzz: ## spoiled bytes by hand: INPUTS=N for each target (10^8: some hours), TARGET= a part of its name
+	SEARCHBENCH_FUZZ=$(INPUTS) cargo test --config rust/fuzz.toml --release --quiet -p searchbench-core \
+	  -p searchbench-collect -p searchbench-logs --test fuzz -- --nocapture --test-threads=1 $(TARGET)
+
 .PHONY: lint
 lint: lint-rust lint-python ## format, lint, types, import rules
 

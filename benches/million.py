@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -227,13 +228,15 @@ def _driven(
 def _read(
     workload: Operations, engine: Any, treatment: Any, _seed: int, port: int
 ) -> dict[str, Any]:
-    """One operation, whose rows are all kept and read."""
+    """One operation, whose rows are all kept and read, as a study keeps and reads them."""
     from searchbench.lab.drive.drive import capture
 
     levers = treatment.parameters
     compiled = workload.compiled(engine, levers)
     endpoint = workload.endpoint(_endpoint(port), compiled, engine, levers)
-    replies, _, sizes = capture(endpoint, workload.reader(engine, levers), compiled, TIMEOUT_S)
+    reader = workload.reader(engine, levers)
+    with tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder:
+        replies, _, sizes = capture(endpoint, reader, compiled, TIMEOUT_S, Path(folder))
     (reply,) = replies.to_pylist()
     if reply["error"] is not None:
         raise RuntimeError(f"the answer is {reply['error']}")

@@ -647,6 +647,72 @@ print(json.dumps([grown * 1024, read * 1024, account["spilled_bytes"], account["
 """
 
 
+KEEPING = """
+import socket, sys, threading, time
+import numpy as np
+from searchbench import _core
+
+def kib(name):
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name))
+
+def serve(listener, body):
+    socket, _ = listener.accept()
+    for number in range(count):
+        socket.recv(1000)
+        socket.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n" % (8 << 20))
+        socket.sendall(b"%08d" % number)
+        socket.sendall(body[8:])
+        time.sleep(0.05)
+
+count, folder = int(sys.argv[1]), sys.argv[2] or None
+listener = socket.create_server(("127.0.0.1", 0))
+body = bytes(range(256)) * (8 << 12)
+thread = threading.Thread(target=serve, args=(listener, body), daemon=True)
+thread.start()
+get = b"GET / HTTP/1.1\\r\\nHost: here\\r\\n\\r\\n"
+requests = _core.Requests(get, np.array([len(get)], np.uint64), np.array([1], np.uint32))
+open("/proc/self/clear_refs", "w").write("5")
+before = kib("VmHWM")
+trace = _core.drive(listener.getsockname(), "http", requests, sequence=np.zeros(count, np.uint32),
+                    client_starts=np.array([0, count], np.uint32), connections=1, stop_after=count,
+                    capture_every=1, spill=folder, idle="block", timeout_ns=60_000_000_000)
+kept = trace.kept()
+assert [sample for sample, _ in kept] == list(range(count)), kept
+for reply, (sample, pieces) in enumerate(kept):
+    assert pieces > 1
+    at = 0
+    for piece in range(pieces):
+        got = trace.piece(reply, piece)
+        if piece == 0:
+            head, _, got = got.partition(b"\\r\\n\\r\\n")
+            assert got[:8] == b"%08d" % sample, got[:20]
+            at, got = 8, got[8:]
+        assert got == body[at : at + len(got)], (reply, piece)
+        at += len(got)
+    assert at == len(body)
+for wrong in ((count, 0), (0, kept[0][1])):
+    try:
+        trace.piece(*wrong)
+    except IndexError:
+        continue
+    raise AssertionError(wrong)
+print((kib("VmHWM") - before) * 1024)
+"""
+
+
+def test_kept_replies_that_were_spilled_read_the_same_and_take_no_memory(tmp_path: Path) -> None:
+    grown = []
+    for folder in (str(tmp_path), ""):
+        command = [sys.executable, "-c", KEEPING, "40", folder]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        grown.append(int(done.stdout))
+    spilled, held = grown
+    assert held > 40 * (8 << 20)
+    assert spilled < held / 2
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_samples_that_were_spilled_read_the_same_and_take_no_memory(tmp_path: Path) -> None:
     count = 1_000_000  # refused, every one of them: recorded as fast as can be
     command = [sys.executable, "-c", SPILLING, str(count), str(tmp_path), str(8 << 20)]

@@ -162,7 +162,7 @@ def test_draws_are_different_rows_in_their_order_and_the_same_for_the_same_seed(
 
 
 def packet(number: int, body: bytes) -> bytes:
-    return len(body).to_bytes(3, "little") + bytes((number,)) + body
+    return len(body).to_bytes(3, "little") + bytes((number & 0xFF,)) + body
 
 
 def column(kind: int, flags: int = 0) -> bytes:
@@ -200,11 +200,33 @@ def test_rows_of_both_protocols_come_out_the_same() -> None:
     )
     reply = result(kinds, [as_text]) + result(kinds, [binary])
     found: list[bytes] = []
-    assert list(mysql_prepared.rows_of(reply, [False, True], found.append)) == [None, None]
+    assert list(mysql_prepared.rows_of((reply,), [False, True], found.append)) == [None, None]
     assert found[0] == found[1]
     assert found[:1] == [
         b"-7\t4294967295\t9\t0.1\ta\\tb\\\\\t2024-02-29 13:14:15.000007\t1999-12-31\t-26:03:04\t\\N"
     ]
+
+
+def cut(reply: bytes, length: int) -> list[bytes]:
+    return [reply[at : at + length] for at in range(0, len(reply), length)]
+
+
+def test_rows_of_a_reply_are_the_same_wherever_it_is_cut() -> None:
+    long = [b"\x05%05d" % n for n in range(300)]
+    longest = b"\xfd\x00\x00\x01" + b"x" * 65536
+    reply = result([column(253)], long) + result([column(253)], [longest])
+    whole: list[bytes] = []
+    assert list(mysql_prepared.rows_of((reply,), [0, 0], whole.append)) == [None, None]
+    assert len(whole) == 301
+    for length in (1, 2, 3, 5, 1000, len(reply) - 1):
+        found: list[bytes] = []
+        pieces = cut(reply, length)
+        assert list(mysql_prepared.rows_of(pieces, [0, 0], found.append)) == [None, None]
+        assert found == whole, length
+    # Of one that breaks off it is said where, counted from its beginning.
+    for length in (7, 1000):
+        with pytest.raises(ValueError, match=f"packet head, at byte {len(reply) - 9}$"):
+            list(mysql_prepared.rows_of(cut(reply[:-6], length), [0, 0], bytes))
 
 
 def test_the_digest_of_a_set_needs_no_order_and_counts_its_rows() -> None:

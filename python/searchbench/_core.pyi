@@ -230,6 +230,10 @@ class Trace:
     # (index of the sample, reply bytes as received) for each kept reply. Of a request with
     # several exchanges, the replies follow each other in the bytes.
     def replies(self) -> list[tuple[int, bytes]]: ...
+    # (index of the sample, number of pieces) of each kept reply, in the same order; and one piece
+    # of the n-th of them. The memory of what comes before it is given back, where that was spilled.
+    def kept(self) -> list[tuple[int, int]]: ...
+    def piece(self, reply: int, piece: int) -> bytes: ...
     # Bytes of EXCHANGE_DTYPE, in the order of the samples, where ``exchange_times`` was given: all
     # exchanges that were sent of what is timed. One that was not answered has no ``done``.
     def exchanges(self) -> bytes: ...
@@ -244,7 +248,8 @@ class Trace:
     # end that never got a connection), unsolicited (bytes that no request asked for), pauses and
     # pause_ns (waits before trying again after a connection that nothing came of), greeting_failed
     # (why the first login or handshake of TLS that failed did, or null), spilled_bytes (samples
-    # written to ``spill`` during the drive), spill_failed (why no more were, or null), statuses
+    # written to ``spill`` during the drive), spill_failed (why no more of them, or of the replies,
+    # were, or null), statuses
     # ({status: how many whole replies had it}, where the protocol has one, over the whole drive),
     # clients (closed loop: how many began at least one request), targets: [{address, connects,
     # reconnects, refused_connects, handshakes, resumed}] in the order given, which add up to those

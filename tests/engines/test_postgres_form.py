@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from searchbench.engines.postgres_form import array, copy, literal, name, query, split
+from searchbench.engines.postgres_form import (
+    Trouble,
+    array,
+    copy,
+    literal,
+    name,
+    query,
+    rows_of,
+    split,
+)  # fmt: skip
 
 
 def message(kind: bytes, body: bytes = b"") -> bytes:
@@ -34,6 +43,33 @@ WHOLE = (
     + message(b"C", b"COPY 1\0")
     + READY
 )
+
+
+def taken(pieces: list[bytes]) -> list[object]:
+    found: list[object] = []
+    for error in rows_of(pieces, found.append):
+        found.append(error)  # noqa: PERF402 -- behind the rows that were taken before it
+    return found
+
+
+def test_rows_of_a_reply_are_those_of_its_results_wherever_it_is_cut() -> None:
+    reply = WHOLE + described((b"n", 20)) + row(b"7") + message(b"E", ERROR) + READY
+    (first,), rest = split(WHOLE)[0].results[:1], split(WHOLE)[0].results[1:]
+    expected = [*first.rows, None, *(None for _ in rest), (7,)]
+    for length in (1, 3, 7, 64, len(reply)):
+        *rows, trouble = taken([reply[at : at + length] for at in range(0, len(reply), length)])
+        assert rows == expected
+        assert isinstance(trouble, Trouble)
+        assert "no such" in str(trouble)
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [(WHOLE[:-6], "was not ready"), (WHOLE[:-1], "is not a message"), (b"D\0\0\0\3", "is not a")],
+)
+def test_rows_of_a_reply_that_breaks_off_are_no_answer(reply: bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        taken([reply])
 
 
 def test_statements_become_one_message() -> None:

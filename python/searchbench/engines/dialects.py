@@ -36,8 +36,9 @@ DRIVERS = {
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """``marker``: the n-th value of a prepared statement. ``rows``: of each result of a reply, once
-    its rows were handed over, what was refused; given for each whether its statement was prepared.
+    """``marker``: the n-th value of a prepared statement. ``rows``: of each result of a reply,
+    which comes in pieces, once its rows were handed over, what was refused; given for each whether
+    its statement was prepared.
     Where ``native`` is given, that reads rows, and nothing is prepared.
     """
 
@@ -47,7 +48,7 @@ class Dialect:
     prepare: Callable[[int, str], bytes]
     execute: Callable[[int, Sequence[object]], bytes]
     end: bytes
-    rows: Callable[[bytes, Sequence[int], Take], Iterator[str | None]]
+    rows: Callable[[Iterable[bytes], Sequence[int], Take], Iterator[str | None]]
     native: Native | None = None
 
 
@@ -83,7 +84,7 @@ DIALECTS: dict[Wire, Dialect] = {
         prepare=lambda number, sql: postgres_extended.prepare(f"s{number}", sql),
         execute=lambda number, values: postgres_extended.execute(f"s{number}", values),
         end=postgres_extended.SYNC,
-        rows=lambda reply, _, take: postgres_extended.rows_of(reply, take),
+        rows=lambda pieces, _, take: postgres_extended.rows_of(pieces, take),
     ),
 }
 

@@ -9,8 +9,11 @@ binary one come out the same: values separated by tabs, ``\\N`` for NULL.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
+
+from searchbench.engines.pieces import Pieces
 
 Take = Callable[[bytes], object]
 """Takes one row, as a line."""
@@ -57,11 +60,13 @@ def execute(number: int, values: Sequence[Any]) -> bytes:
 
 
 class Rows:
-    """The results of one reply, one after another; there may be more rows than memory holds."""
+    """The results of one reply, one after another; there may be more rows than memory holds.
 
-    def __init__(self, reply: bytes) -> None:
-        self.reply = reply
-        self.at = 0
+    ``pieces``: its bytes in order, cut anywhere.
+    """
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = Pieces(pieces)
 
     def next(self, take: Take, *, binary: bool) -> str | None:
         """Hand each row of the next result to ``take``; the server's words where it refused.
@@ -91,19 +96,19 @@ class Rows:
     @property
     def over(self) -> bool:
         """Is nothing left?"""
-        return self.at >= len(self.reply)
+        return self._pieces.over
 
     def _take(self) -> bytes:
         whole, length = b"", _MOST
         while length == _MOST:
-            head = self.reply[self.at : self.at + 4]
+            head = self._pieces.take(4)
             if len(head) < 4:
-                raise ValueError(f"the reply ends within a packet head, at byte {self.at}")
+                place = self._pieces.place - len(head)
+                raise ValueError(f"the reply ends within a packet head, at byte {place}")
             length = head[0] | head[1] << 8 | head[2] << 16
-            part = self.reply[self.at + 4 : self.at + 4 + length]
+            part = self._pieces.take(length)
             if len(part) != length:
                 raise ValueError(f"a packet promises {length} bytes, {len(part)} are here")
-            self.at += 4 + length
             whole = whole + part if whole else part
         return whole
 
@@ -138,6 +143,7 @@ def _number(packet: bytes, at: int) -> tuple[int, int]:
     return int.from_bytes(packet[at + 1 : at + 1 + width], "little"), at + 1 + width
 
 
+@lru_cache(1024)
 def _type(packet: bytes) -> tuple[int, bool]:
     """The type of a column, and whether it is unsigned."""
     at = 0
@@ -224,12 +230,12 @@ def _words(packet: bytes) -> str:
     return f"{message.decode(errors='replace')} (error {code})"
 
 
-def rows_of(reply: bytes, binary: Sequence[int], take: Take) -> Iterator[str | None]:
+def rows_of(pieces: Iterable[bytes], binary: Sequence[int], take: Take) -> Iterator[str | None]:
     """Each result of a reply, once its rows were handed over: what was refused, if it was.
 
-    ``binary``: whether the statement of each was prepared.
+    ``pieces``: the reply, cut anywhere. ``binary``: whether the statement of each was prepared.
     """
-    rows = Rows(reply)
+    rows = Rows(pieces)
     for each in binary:
         if rows.over:
             return

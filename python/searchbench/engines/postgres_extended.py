@@ -6,7 +6,7 @@ described each time, as libpq has them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from searchbench.engines import postgres_form
@@ -33,15 +33,15 @@ def execute(name: str, values: Sequence[Any]) -> bytes:
     return _message(b"B", bind) + _message(b"D", b"P\0") + _message(b"E", b"\0" + b"\0" * 4)
 
 
-def rows_of(reply: bytes, take: Callable[[bytes], object]) -> Iterator[str | None]:
-    """Each result of a reply, once its rows were handed over: what was refused, if it was."""
-    for each in postgres_form.split(reply):
-        for result in each.results:
-            for row in result.rows if result.columns else ():
-                take("\t".join(map(_canonical, row)).encode())
-            yield None
-        for error in each.errors:
-            yield str(error)
+def rows_of(pieces: Iterable[bytes], take: Callable[[bytes], object]) -> Iterator[str | None]:
+    """Each result of a reply, once its rows were handed over: what was refused, if it was.
+
+    ``pieces``: the reply, cut anywhere.
+    """
+    for error in postgres_form.rows_of(
+        pieces, lambda row: take("\t".join(map(_canonical, row)).encode())
+    ):
+        yield None if error is None else str(error)
 
 
 def _written(value: Any) -> str:

@@ -6,11 +6,13 @@ up to ReadyForQuery, or several such replies one after another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+
+from searchbench.engines.pieces import Pieces
 
 _COPY_PIECE_BYTES = 64 << 10
 _ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -85,7 +87,7 @@ def split(data: bytes) -> list[Reply]:
     reply, fatal = Reply(), False
     columns: tuple[tuple[str, int], ...] = ()
     rows: list[tuple[Any, ...]] = []
-    for kind, body in _messages(data):
+    for kind, body in _messages((data,)):
         if kind == b"T":
             columns, rows = _described(body), []
         elif kind == b"D":
@@ -108,6 +110,34 @@ def split(data: bytes) -> list[Reply]:
     return replies
 
 
+def rows_of(
+    pieces: Iterable[bytes], take: Callable[[tuple[Any, ...]], object]
+) -> Iterator[Trouble | None]:
+    """Each result of replies, once its rows were handed over: what was refused, if it was.
+
+    ``pieces``: the replies, cut anywhere. No more than a piece is kept of them. ValueError where
+    the last one is not whole.
+    """
+    columns: tuple[tuple[str, int], ...] = ()
+    whole = False
+    for kind, body in _messages(pieces):
+        whole = kind == b"Z"
+        if kind == b"T":
+            columns = _described(body)
+        elif kind == b"D" and columns:
+            take(_row(body, columns))
+        elif kind == b"C":
+            columns = ()
+            yield None
+        elif kind == b"E":
+            trouble = _trouble(body)
+            # After a fatal one the server closes the connection and says nothing more.
+            whole = trouble.fields.get("V") in ("FATAL", "PANIC")
+            yield trouble
+    if not whole:
+        raise ValueError("the server was not ready again within a reply")
+
+
 def _message(kind: bytes, body: bytes) -> bytes:
     return kind + (len(body) + 4).to_bytes(4, "big") + body
 
@@ -116,15 +146,15 @@ def _copied(value: str | None) -> str:
     return "\\N" if value is None else value.translate(_ESCAPED)
 
 
-def _messages(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    at = 0
-    while at < len(data):
-        length = int.from_bytes(data[at + 1 : at + 5], "big")
-        end = at + 1 + length
-        if length < 4 or at + 5 > len(data) or end > len(data):
-            raise ValueError(f"no reply of PostgreSQL: {data[at : at + 20]!r} is not a message")
-        yield data[at : at + 1], data[at + 5 : end]
-        at = end
+def _messages(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    data = Pieces(pieces)
+    while head := data.take(5):
+        length = int.from_bytes(head[1:], "big") - 4
+        body = data.take(max(0, length))
+        if length < 0 or len(head) < 5 or len(body) < length:
+            began = (head + body)[:20]
+            raise ValueError(f"no reply of PostgreSQL: {began!r} is not a message")
+        yield head[:1], body
 
 
 def _described(body: bytes) -> tuple[tuple[str, int], ...]:

@@ -8,12 +8,8 @@ use mio::net::TcpStream;
 
 use crate::collector::{Collector, Runs};
 use crate::scribe::{self, Answer, Call, Entry, Value};
-use crate::thrift::Head;
+use crate::thrift::{Framed, Head, framed};
 use crate::ticket::{Asker, Mailbox};
-
-/// A larger frame is none: scribed's own limit. A client's first bytes in another protocol
-/// (`GET ` is a length of 1.2 GB) are above it.
-const FRAME_BYTES: usize = 256 << 20;
 
 /// Calls that wait for their stores, and bytes of answers that the client does not fetch: beyond
 /// these its next calls are not read.
@@ -141,22 +137,18 @@ impl Connection {
     fn frames(&mut self, bytes: &[u8], desk: &mut Desk) -> usize {
         let mut at = 0;
         while !self.closing && !self.is_held_up() {
-            let Some(length) = bytes.get(at..at + 4) else {
-                break;
-            };
-            if length == b"GET " {
-                return self.http(&bytes[at..], desk);
+            match framed(&bytes[at..]) {
+                Framed::Part => break,
+                Framed::Whole(frame) => {
+                    self.call(frame, desk);
+                    at += 4 + frame.len();
+                }
+                Framed::Http => return self.http(&bytes[at..], desk),
+                Framed::Malformed => {
+                    self.malformed(desk);
+                    return bytes.len();
+                }
             }
-            let length = u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;
-            if length > FRAME_BYTES {
-                self.malformed(desk);
-                return bytes.len();
-            }
-            let Some(frame) = bytes.get(at + 4..at + 4 + length) else {
-                break;
-            };
-            self.call(frame, desk);
-            at += 4 + length;
         }
         if self.closing { bytes.len() } else { at }
     }
@@ -301,11 +293,7 @@ impl Connection {
 
     /// Was a whole frame left because it was held up?
     fn has_frame(&self) -> bool {
-        let Some(length) = self.rest.get(..4).filter(|length| length != b"GET ") else {
-            return false;
-        };
-        let length = u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;
-        length > FRAME_BYTES || self.rest.len() >= 4 + length
+        matches!(framed(&self.rest), Framed::Whole(_) | Framed::Malformed)
     }
 
     /// Nothing is owed to the client.

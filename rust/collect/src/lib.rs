@@ -15,8 +15,6 @@ mod collector;
 pub mod conf;
 mod conn;
 mod counters;
-#[cfg(test)]
-mod fuzz_tests;
 mod ledger;
 mod queue;
 mod route;

@@ -35,6 +35,36 @@ impl fmt::Display for Malformed {
 
 type Read<T> = Result<T, Malformed>;
 
+/// A larger frame is none: scribed's own limit. A client's first bytes in another protocol
+/// (`GET ` is a length of 1.2 GB) are above it.
+pub const FRAME_BYTES: usize = 256 << 20;
+
+/// What a client's bytes begin with.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Framed<'a> {
+    /// A frame of which not all is there.
+    Part,
+    /// A frame, without its length.
+    Whole(&'a [u8]),
+    /// A request of HTTP.
+    Http,
+    Malformed,
+}
+
+pub fn framed(bytes: &[u8]) -> Framed<'_> {
+    let Some((length, rest)) = bytes.split_first_chunk::<4>() else {
+        return Framed::Part;
+    };
+    if length == b"GET " {
+        return Framed::Http;
+    }
+    let length = u32::from_be_bytes(*length) as usize;
+    if length > FRAME_BYTES {
+        return Framed::Malformed;
+    }
+    rest.get(..length).map_or(Framed::Part, Framed::Whole)
+}
+
 /// The head of a message. `strict` is how it was written, and how the answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head<'a> {

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use crate::exchanges::ExchangeTimes;
+use crate::kept::Coming;
 use crate::plan::Planned;
 use crate::sample::{NO_HOST_NS, Outcome, Sample};
 use crate::sys;
@@ -237,7 +238,7 @@ pub struct Conn<W> {
     /// What is sent in place of the exchange under way; empty where that is sent as it is.
     pub adapted: Vec<u8>,
     /// Reply bytes of the job that came before the last piece, where they are kept.
-    pub kept: Vec<u8>,
+    pub kept: Coming,
     /// The job's exchanges so far, where they are asked for; the last is the one under way.
     pub exchanges: Vec<ExchangeTimes>,
     /// When the job (or the connect) is given up, and on which list that is; links of the list.
@@ -274,7 +275,7 @@ impl<W> Conn<W> {
             broken: false,
             greeting: Vec::new(),
             adapted: Vec::new(),
-            kept: Vec::new(),
+            kept: Coming::default(),
             exchanges: Vec::new(),
             deadline: 0,
             list: 0,

@@ -153,11 +153,13 @@ impl Drive {
             stop: Arc::new(StopFlag::new()?),
             cut_short: AtomicBool::new(false),
             recorded: (0..threads).map(|_| Recorded::default()).collect(),
+            laid: (0..threads).map(|_| Recorded::default()).collect(),
         });
         let follower = match &options.spill {
             None => None,
             Some(folder) => Some(Follower::start(
                 Arc::clone(&shared.recorded),
+                Arc::clone(&shared.laid),
                 folder,
                 options.spill_after_bytes,
                 options.cpus.clone(),

@@ -73,8 +73,7 @@ impl<W: Wire> Worker<'_, W> {
     pub(crate) fn keep(&mut self, index: u32, last: &[u8]) {
         let conn = &mut self.conns[index as usize];
         let sample = self.log.len() as u64 - 1;
-        let room = self.kept.push(sample, [&conn.kept, last]);
-        conn.kept.clear();
+        let room = self.kept.push(sample, &mut conn.kept, last);
         if !room {
             self.fatal = Some(io::Error::other(
                 "no room is left for kept replies: keep fewer (capture_every)",
@@ -121,6 +120,6 @@ impl<W: Wire> Worker<'_, W> {
             self.record(&job, connection, Outcome::Unfinished, -1);
             self.counters.unsent += 1;
         }
-        self.shared.recorded[self.index].publish(self.log.len());
+        self.publish();
     }
 }

@@ -43,7 +43,7 @@ fn every_kind_of_body_is_framed() {
     assert_eq!(replies.len(), 9);
     assert_eq!(replies[0].1, HELLO);
     assert!(replies[4].1.ends_with(b"\r\n\r\n5\r\nhello\r\n0\r\n\r\n"));
-    assert_eq!(replies[8], (8, b"HTTP/1.0 200 OK\r\n\r\nhello".as_slice()));
+    assert_eq!(replies[8], (8, b"HTTP/1.0 200 OK\r\n\r\nhello"[..].into()));
     // The last connection that was closed had no request left to be opened for.
     assert_eq!(counted(&trace, "reconnects"), 2);
 }
@@ -114,8 +114,8 @@ fn exchanges_of_a_request_follow_each_other_on_one_connection() {
     let bad = b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(trace.sample(0).bytes as usize, bad.len() + HELLO.len());
     let replies: Vec<_> = trace.replies().collect();
-    assert_eq!(replies[0], (0, [bad.as_slice(), HELLO].concat().as_slice()));
-    assert_eq!(replies[1], (1, HELLO));
+    assert_eq!(replies[0], (0, [bad.as_slice(), HELLO].concat().into()));
+    assert_eq!(replies[1], (1, HELLO.into()));
     assert_eq!(replies.len(), 3);
 }
 

@@ -61,7 +61,7 @@ fn a_reply_shorter_than_promised_is_truncated() {
     assert_eq!(trace.sample(2).bytes, 10);
     assert_eq!(
         trace.replies().nth(2),
-        Some((2, &HELLO[..10])),
+        Some((2, HELLO[..10].into())),
         "what came is kept"
     );
 }

@@ -96,7 +96,7 @@ impl<W: Wire> Worker<'_, W> {
                             conn.job.got(count);
                             conn.job.reply_bytes += count as u64;
                             if conn.job.keeps() {
-                                conn.kept.extend_from_slice(piece);
+                                self.kept.gather(&mut conn.kept, piece);
                             }
                             if all && !gone {
                                 return;
@@ -127,7 +127,7 @@ impl<W: Wire> Worker<'_, W> {
                         Step::Malformed => {
                             conn.job.got(count);
                             if conn.job.keeps() {
-                                conn.kept.extend_from_slice(piece);
+                                self.kept.gather(&mut conn.kept, piece);
                             }
                             return self.fail(index, Outcome::Malformed);
                         }
@@ -164,7 +164,7 @@ impl<W: Wire> Worker<'_, W> {
             || (conn.job.operation && conn.job.failed() && (close || unsent));
         if conn.job.exchange < conn.job.exchange_end && !over {
             if conn.job.keep {
-                conn.kept.extend_from_slice(last);
+                self.kept.gather(&mut conn.kept, last);
             }
             if close || unsent {
                 // The rest belongs on this connection, which is gone.

@@ -32,4 +32,6 @@ pub(crate) struct Shared {
     pub cut_short: AtomicBool,
     /// What each thread has recorded so far.
     pub recorded: Arc<[Recorded]>,
+    /// The replies that each thread has kept so far.
+    pub laid: Arc<[Recorded]>,
 }

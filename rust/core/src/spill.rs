@@ -5,7 +5,9 @@
 //! pages back, and touches fresh ones ahead, so that recording costs no page faults. The files
 //! have no names: nothing is left of them, however the process ends.
 //!
-//! A full disk loses no sample: what could not be written stays in memory, and from then on
+//! Replies that are kept go the same way.
+//!
+//! A full disk loses nothing: what could not be written stays in memory, and from then on
 //! nothing more is given back.
 
 use std::fs::{File, OpenOptions};
@@ -26,6 +28,9 @@ use crate::sys;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The most recent bytes of a thread that stay in memory.
 const KEEP_BYTES: usize = 1 << 20;
+/// Kept replies are spilled once so much is held of them. They are read once, piece by piece, after
+/// the drive, so there is little use in holding more.
+const KEPT_BYTES: usize = 16 << 20;
 /// Beyond what was recorded since the last look, a look writes at most this much and as much
 /// again, so that the first one does not move the whole threshold at once.
 const CATCH_UP_BYTES: usize = 8 << 20;
@@ -37,7 +42,7 @@ pub const RECENT: usize = 4_096;
 #[repr(align(64))]
 #[derive(Default)]
 pub(crate) struct Recorded {
-    /// Bytes of finished samples.
+    /// Bytes of finished samples, or of replies that are kept.
     finished: AtomicUsize,
     /// The first bytes of the mapping that are there no more.
     given_back: AtomicUsize,
@@ -53,7 +58,13 @@ impl Recorded {
     /// Says how far the thread has come.
     #[inline]
     pub fn publish(&self, samples: usize) {
-        self.finished.store(samples * SAMPLE_BYTES, Release);
+        self.publish_bytes(samples * SAMPLE_BYTES);
+    }
+
+    /// The same in bytes, which are not written to again.
+    #[inline]
+    pub fn publish_bytes(&self, bytes: usize) {
+        self.finished.store(bytes, Release);
     }
 
     pub fn samples(&self) -> usize {
@@ -82,6 +93,12 @@ pub(crate) struct Prefix {
     pub bytes: usize,
 }
 
+/// What a drive spilled.
+pub(crate) struct Written {
+    pub samples: Spilled,
+    pub kept: Spilled,
+}
+
 /// What was spilled: a prefix for each thread, and what went wrong.
 pub(crate) struct Spilled {
     pub prefixes: Vec<Prefix>,
@@ -89,7 +106,9 @@ pub(crate) struct Spilled {
 }
 
 /// A file without a name in `folder`.
-fn nameless(folder: &Path, number: usize) -> io::Result<File> {
+fn nameless(folder: &Path) -> io::Result<File> {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    let number = MADE.fetch_add(1, Relaxed);
     let path = folder.join(format!(".spill-{}-{number}", std::process::id()));
     let file = OpenOptions::new()
         .read(true)
@@ -101,7 +120,7 @@ fn nameless(folder: &Path, number: usize) -> io::Result<File> {
         let place = folder.display();
         io::Error::new(
             error.kind(),
-            format!("cannot write samples to {place}: {error}"),
+            format!("cannot write samples and replies to {place}: {error}"),
         )
     })?;
     std::fs::remove_file(&path)?;
@@ -111,29 +130,36 @@ fn nameless(folder: &Path, number: usize) -> io::Result<File> {
 /// Follows the threads of one drive.
 pub(crate) struct Follower {
     stop: Arc<(Mutex<bool>, Condvar)>,
-    thread: Option<JoinHandle<Spilled>>,
+    thread: Option<JoinHandle<Written>>,
 }
 
 impl Follower {
     /// Starts to follow. `folder` is for the files; spilling begins once more than `after_bytes`
-    /// are held by all threads together. It keeps off `cpus`, where there are others.
+    /// of samples, or `KEPT_BYTES` of replies, are held by all threads together. It keeps off
+    /// `cpus`, where there are others.
     pub fn start(
         recorded: Arc<[Recorded]>,
+        laid: Arc<[Recorded]>,
         folder: &Path,
         after_bytes: usize,
         cpus: Vec<usize>,
     ) -> io::Result<Follower> {
-        let prefixes = (0..recorded.len())
-            .map(|number| nameless(folder, number).map(|file| Prefix { file, bytes: 0 }))
-            .collect::<io::Result<Vec<_>>>()?;
+        let prefixes = |threads: &[Recorded]| {
+            let each = threads.iter().map(|_| nameless(folder));
+            each.map(|file| file.map(|file| Prefix { file, bytes: 0 }))
+                .collect::<io::Result<Vec<_>>>()
+        };
+        let (of_samples, of_kept) = (prefixes(&recorded)?, prefixes(&laid)?);
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
-        let mut follow = Follow::new(recorded, prefixes, after_bytes);
+        let mut samples = Follow::new(recorded, of_samples, after_bytes, TOUCHED_BYTES);
+        let mut kept = Follow::new(laid, of_kept, KEPT_BYTES, 0);
         let told = Arc::clone(&stop);
         let body = move || {
             sys::step_back(&cpus);
             let (flag, changed) = &*told;
             loop {
-                follow.look();
+                samples.look();
+                kept.look();
                 let Ok(state) = flag.lock() else { break };
                 match changed.wait_timeout_while(state, LOOK_EVERY, |stopped| !*stopped) {
                     Ok((state, _)) if !*state => {}
@@ -141,8 +167,12 @@ impl Follower {
                 }
             }
             // What came since: a drive that was short has its look too.
-            follow.look();
-            follow.spilled
+            samples.look();
+            kept.look();
+            Written {
+                samples: samples.spilled,
+                kept: kept.spilled,
+            }
         };
         let thread = std::thread::Builder::new()
             .name("spill".into())
@@ -154,12 +184,12 @@ impl Follower {
     }
 
     /// Stops and hands over what was spilled. To be called once the threads have ended.
-    pub fn finish(mut self) -> io::Result<Spilled> {
+    pub fn finish(mut self) -> io::Result<Written> {
         self.end()
             .ok_or_else(|| io::Error::other("the thread that spills samples failed"))
     }
 
-    fn end(&mut self) -> Option<Spilled> {
+    fn end(&mut self) -> Option<Written> {
         if let Ok(mut stopped) = self.stop.0.lock() {
             *stopped = true;
         }
@@ -178,6 +208,8 @@ impl Drop for Follower {
 struct Follow {
     recorded: Arc<[Recorded]>,
     after_bytes: usize,
+    /// So much is touched ahead of what was recorded.
+    touched_bytes: usize,
     /// The threshold was once exceeded.
     begun: bool,
     /// By thread: bytes touched, and bytes finished at the last look.
@@ -186,11 +218,17 @@ struct Follow {
 }
 
 impl Follow {
-    fn new(recorded: Arc<[Recorded]>, prefixes: Vec<Prefix>, after_bytes: usize) -> Follow {
+    fn new(
+        recorded: Arc<[Recorded]>,
+        prefixes: Vec<Prefix>,
+        after_bytes: usize,
+        touched_bytes: usize,
+    ) -> Follow {
         Follow {
-            seen: vec![(TOUCHED_BYTES, 0); recorded.len()],
+            seen: vec![(touched_bytes, 0); recorded.len()],
             recorded,
             after_bytes,
+            touched_bytes,
             begun: false,
             spilled: Spilled {
                 prefixes,
@@ -228,8 +266,9 @@ impl Follow {
     fn touch_ahead(&mut self, finished: &[usize]) {
         for (thread, &finished) in finished.iter().enumerate() {
             let touched = &mut self.seen[thread].0;
-            let ahead = finished + TOUCHED_BYTES;
-            if ahead > *touched
+            let ahead = finished + self.touched_bytes;
+            if self.touched_bytes > 0
+                && ahead > *touched
                 && let Some(mapping) = self.recorded[thread].mapping.get()
             {
                 let from = (*touched).max(finished);

@@ -71,6 +71,12 @@ fn new_recorded(threads: usize) -> Arc<[Recorded]> {
     (0..threads).map(|_| Recorded::default()).collect()
 }
 
+/// Follows samples alone.
+fn start(recorded: &Arc<[Recorded]>, folder: &Path, after_bytes: usize) -> Follower {
+    let none = new_recorded(recorded.len());
+    Follower::start(Arc::clone(recorded), none, folder, after_bytes, vec![]).unwrap()
+}
+
 #[test]
 fn spilled_samples_are_the_same_byte_for_byte() {
     for (counts, known) in [
@@ -80,7 +86,7 @@ fn spilled_samples_are_the_same_byte_for_byte() {
     ] {
         let recorded = new_recorded(counts.len());
         let folder = std::env::temp_dir();
-        let follower = Follower::start(Arc::clone(&recorded), &folder, 0, vec![]).unwrap();
+        let follower = start(&recorded, &folder, 0);
         let regions = record(&recorded, &counts, known);
         for _ in 0..2_000 {
             let gone = |thread: &Recorded| thread.given_back.load(SeqCst) > 0;
@@ -89,7 +95,7 @@ fn spilled_samples_are_the_same_byte_for_byte() {
             }
             sleep_ms(5);
         }
-        let mut spilled = follower.finish().unwrap();
+        let mut spilled = follower.finish().unwrap().samples;
         assert_eq!(spilled.failed, None);
         assert!(spilled.prefixes.iter().any(|prefix| prefix.bytes > 0));
         let whole = gather(regions, Some(&mut spilled)).unwrap();
@@ -103,16 +109,10 @@ fn spilled_samples_are_the_same_byte_for_byte() {
 fn nothing_is_spilled_below_the_threshold() {
     let counts = [30_000, 30_000];
     let recorded = new_recorded(2);
-    let follower = Follower::start(
-        Arc::clone(&recorded),
-        &std::env::temp_dir(),
-        60_000 * 64,
-        vec![],
-    )
-    .unwrap();
+    let follower = start(&recorded, &std::env::temp_dir(), 60_000 * 64);
     let regions = record(&recorded, &counts, false);
     sleep_ms(150);
-    let mut spilled = follower.finish().unwrap();
+    let mut spilled = follower.finish().unwrap().samples;
     assert!(spilled.prefixes.iter().all(|prefix| prefix.bytes == 0));
     let whole = gather(regions, Some(&mut spilled)).unwrap();
     assert!(whole.as_slice() == expected(&counts));
@@ -137,7 +137,7 @@ fn a_disk_that_is_full_from_the_start_loses_no_sample() {
             bytes: 0,
         })
         .collect();
-    let mut follow = Follow::new(Arc::clone(&recorded), prefixes, 0);
+    let mut follow = Follow::new(Arc::clone(&recorded), prefixes, 0, TOUCHED_BYTES);
     let regions = record(&recorded, &counts, true);
     follow.look();
     follow.look();
@@ -180,7 +180,7 @@ fn a_disk_that_fills_up_loses_no_sample_whenever_it_does() {
                 bytes: 0,
             })
             .collect();
-        let mut follow = Follow::new(Arc::clone(&recorded), prefixes, 0);
+        let mut follow = Follow::new(Arc::clone(&recorded), prefixes, 0, TOUCHED_BYTES);
         let regions = record(&recorded, &counts, true);
         for _ in 0..5 {
             follow.look();
@@ -199,8 +199,7 @@ fn a_disk_that_fills_up_loses_no_sample_whenever_it_does() {
 #[test]
 fn the_most_recent_samples_can_be_read_at_any_time() {
     let recorded = new_recorded(1);
-    let follower =
-        Follower::start(Arc::clone(&recorded), &std::env::temp_dir(), 0, vec![]).unwrap();
+    let follower = start(&recorded, &std::env::temp_dir(), 0);
     let running = Arc::clone(&recorded);
     let thread = std::thread::spawn(move || record(&running, &[600_000], true).remove(0));
     let mut last = 0;
@@ -248,11 +247,12 @@ fn resident(mapping: &Mapping, bytes: usize) -> usize {
 #[test]
 fn memory_does_not_grow_with_what_is_recorded() {
     let recorded = new_recorded(1);
-    let file = nameless(&std::env::temp_dir(), 200).unwrap();
+    let file = nameless(&std::env::temp_dir()).unwrap();
     let mut follow = Follow::new(
         Arc::clone(&recorded),
         vec![Prefix { file, bytes: 0 }],
         2 * KEEP_BYTES,
+        TOUCHED_BYTES,
     );
     let mut log = SampleLog::new(None).unwrap();
     let mapping = Arc::clone(log.region().mapping());

@@ -84,6 +84,7 @@ impl<'a, W: Wire> Worker<'a, W> {
         let count = conns.len();
         let log = SampleLog::new(pace.most_requests())?;
         shared.recorded[index].place(log.region().mapping());
+        shared.laid[index].place(kept.region().mapping());
         Ok(Worker {
             index,
             clock,
@@ -133,7 +134,7 @@ impl<'a, W: Wire> Worker<'a, W> {
             if let Some(error) = self.fatal.take() {
                 return Err(error);
             }
-            self.shared.recorded[self.index].publish(self.log.len());
+            self.publish();
             if self.is_finished() {
                 return Ok(true);
             }
@@ -156,6 +157,12 @@ impl<'a, W: Wire> Worker<'a, W> {
             }
             self.expire();
         }
+    }
+
+    /// Says how far this thread has come.
+    pub(crate) fn publish(&self) {
+        self.shared.recorded[self.index].publish(self.log.len());
+        self.shared.laid[self.index].publish_bytes(self.kept.region().len());
     }
 
     /// What a connection does now, as its pace has it.

@@ -1,5 +1,6 @@
 //! What is left of a drive: all samples in one piece, kept replies, and the accounting.
 
+use std::borrow::Cow;
 use std::io;
 
 use crate::account::{Accounting, ThreadAccount, WholeAccount};
@@ -7,7 +8,7 @@ use crate::exchanges::{ExchangeLog, ExchangeTimes};
 use crate::kept::Kept;
 use crate::region::Region;
 use crate::sample::{SAMPLE_BYTES, Sample, SampleLog};
-use crate::spill::{self, Prefix, Spilled};
+use crate::spill::{self, Prefix, Written};
 
 /// What one thread hands over.
 pub(crate) struct Part {
@@ -34,18 +35,26 @@ pub struct Trace {
 impl Trace {
     pub(crate) fn gather(
         parts: Vec<Part>,
-        mut spilled: Option<Spilled>,
+        mut spilled: Option<Written>,
         whole: &WholeAccount,
     ) -> io::Result<Trace> {
         let spilled_bytes = spilled.as_ref().map_or(0, |spilled| {
-            spilled.prefixes.iter().map(|p: &Prefix| p.bytes).sum()
+            spilled
+                .samples
+                .prefixes
+                .iter()
+                .map(|p: &Prefix| p.bytes)
+                .sum()
         });
         let mut accounts = Vec::with_capacity(parts.len());
         let mut regions = Vec::with_capacity(parts.len());
         let mut kept = Vec::with_capacity(parts.len());
         let mut exchanges = Vec::with_capacity(parts.len());
         let mut first_sample = 0;
-        for part in parts {
+        for (thread, mut part) in parts.into_iter().enumerate() {
+            if let Some(spilled) = &spilled {
+                part.kept.put(&spilled.kept.prefixes[thread])?;
+            }
             accounts.push(part.account);
             kept.push(KeptPart {
                 kept: part.kept,
@@ -55,8 +64,12 @@ impl Trace {
             first_sample += part.log.len() as u64;
             regions.push(part.log.into_region());
         }
-        let samples = spill::gather(regions, spilled.as_mut())?;
-        let spill_failed = spilled.and_then(|spilled| spilled.failed);
+        let samples = spill::gather(
+            regions,
+            spilled.as_mut().map(|spilled| &mut spilled.samples),
+        )?;
+        let spill_failed =
+            spilled.and_then(|spilled| spilled.samples.failed.or(spilled.kept.failed));
         let accounting = Accounting::new(accounts, whole, spilled_bytes, spill_failed);
         Ok(Trace {
             samples,
@@ -92,11 +105,33 @@ impl Trace {
     }
 
     /// Each kept reply with the index of its sample.
-    pub fn replies(&self) -> impl Iterator<Item = (u64, &[u8])> {
+    pub fn replies(&self) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
         self.kept.iter().flat_map(|part| {
             let replies = part.kept.replies();
             replies.map(|(sample, bytes)| (part.first_sample + sample, bytes))
         })
+    }
+
+    /// Of each kept reply the index of its sample, and how many pieces it has.
+    pub fn kept(&self) -> impl Iterator<Item = (u64, usize)> {
+        self.kept.iter().flat_map(|part| {
+            let places = part.kept.places();
+            places.map(|(sample, pieces)| (part.first_sample + sample, pieces))
+        })
+    }
+
+    /// One piece of a kept reply, both by their numbers. What comes before it was read for now: its
+    /// memory is given back where a file has it.
+    pub fn piece(&self, mut reply: usize, piece: usize) -> Option<&[u8]> {
+        for part in &self.kept {
+            let own = part.kept.places().len();
+            if reply < own {
+                part.kept.pass(reply, piece);
+                return part.kept.piece(reply, piece);
+            }
+            reply -= own;
+        }
+        None
     }
 
     /// The exchanges of all requests, where they were asked for, in the order of the samples.

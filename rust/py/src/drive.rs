@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyString};
 use searchbench_core as core;
@@ -125,8 +125,25 @@ impl Trace {
     fn replies<'py>(&self, py: Python<'py>) -> Vec<(u64, Bound<'py, PyBytes>)> {
         self.0
             .replies()
-            .map(|(sample, bytes)| (sample, PyBytes::new(py, bytes)))
+            .map(|(sample, bytes)| (sample, PyBytes::new(py, &bytes)))
             .collect()
+    }
+
+    /// (index of the sample, number of pieces) of each kept reply.
+    fn kept(&self) -> Vec<(u64, usize)> {
+        self.0.kept().collect()
+    }
+
+    /// One piece of a kept reply, both by their numbers.
+    fn piece<'py>(
+        &self,
+        py: Python<'py>,
+        reply: usize,
+        piece: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let found = self.0.piece(reply, piece);
+        let missing = || PyIndexError::new_err(format!("there is no piece {piece} of {reply}"));
+        Ok(PyBytes::new(py, found.ok_or_else(missing)?))
     }
 
     /// The exchanges of all requests as bytes of `EXCHANGE_DTYPE`, where they were asked for.

@@ -155,7 +155,7 @@ def count(run: Run) -> None:
     running = session.there()
     replies, _, _ = capture(
         running.endpoint, running.decoder, session.bytes(),
-        max(_TIMEOUT_S, session.opened.load.timeout_s),
+        max(_TIMEOUT_S, session.opened.load.timeout_s), run.spill,
     )  # fmt: skip
     phase = pa.array([AFTER] * replies.num_rows)
     at = replies.schema.get_field_index("phase")

@@ -30,7 +30,7 @@ from searchbench.lab.drive.workload import (
 from searchbench.lab.fleet.fleet import FleetEndpoint
 from searchbench.lab.fleet.parts import FleetError
 from searchbench.lab.probe.totals import machine_totals, server_totals, spent
-from searchbench.lab.wire.exchange import Trace, exchanges_of
+from searchbench.lab.wire.exchange import Trace, exchanges_of, replies_of
 from searchbench.lab.wire.order import Manner, Order, Progress
 from searchbench.record import statements_table
 from searchbench.record.drive import Drive
@@ -114,7 +114,7 @@ def drive_it(run: Run) -> None:
     run.about.notes += convert(json.loads(trace.accounting()).get("notes", []), list[Note])
     if fleet is not None:
         run.about.notes += fleet.notes()
-    run.about.cache = counting.on_record(session.cache, (reply for _, reply in trace.replies()))
+    run.about.cache = counting.on_record(session.cache, (b"".join(r) for _, r in replies_of(trace)))
     run.about.said = said(running, compiled, run.samples)
     gone = session.beside is not None and session.beside.gone
     if not lived and not gone:  # what did not come back from a fault is told with it

@@ -456,7 +456,10 @@ def _capture(session: Session) -> None:
     asked, own_s = _asked(session).asked, session.opened.load.timeout_s
     # An operation takes as long as it does; a query that takes a minute is given up.
     timeout_s = {} if isinstance(asked, QuerySet) else {"timeout_s": own_s}
-    replies, mean_s, _ = ask_each(running.endpoint, running.decoder, compiled, **timeout_s)
+    room = session.sitting.shelf.root.parent
+    replies, mean_s, _ = ask_each(
+        running.endpoint, running.decoder, compiled, spill=room, **timeout_s
+    )
     if _is_gone(running, replies):
         session.notes.append(ended(running, "while each was asked once, alone"))
     terms = (

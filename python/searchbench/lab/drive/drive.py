@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,15 @@ from searchbench.engines.answer import Hits
 from searchbench.engines.engine import Engine
 from searchbench.lab.drive.left_behind import clean_up
 from searchbench.lab.drive.workload import Compiled
-from searchbench.lab.wire.exchange import Decoder, Endpoint, Trace, ask, samples_of
+from searchbench.lab.wire.exchange import (
+    Decoder,
+    Endpoint,
+    Reader,
+    Trace,
+    ask,
+    replies_of,
+    samples_of,
+)
 from searchbench.lab.wire.order import I64, U32, Manner, one_by_one
 from searchbench.record import REPLIES, samples_table
 from searchbench.record.trial import Terms
@@ -61,16 +70,18 @@ def capture(
     decoder: Decoder,
     compiled: Compiled,
     timeout_s: float = _CAPTURE_TIMEOUT_S,
+    spill: Path | None = None,
 ) -> tuple[pa.Table, float, dict[str, int]]:
     """Each distinct query once; the replies decoded (phase ``captured``), seconds for each.
 
-    And by query the bytes of those that were answered well.
+    And by query the bytes of those that were answered well. ``spill``: a folder for replies that
+    exceed memory.
 
     The seconds are no measurement: they say about how many requests a drive will make.
     """
     alone = compiled.some(range(compiled.single)) if compiled.copies > 1 else compiled
     count = len(alone.requests)
-    manner = Manner(timeout_s=timeout_s, capture_every=1)
+    manner = Manner(timeout_s=timeout_s, capture_every=1, spill=spill)
     trace = endpoint.send(alone.requests, one_by_one(count), manner)
     clean_up(endpoint, alone.requests, trace, timeout_s)
     elapsed_s = json.loads(trace.accounting())["elapsed_ns"] / 1e9
@@ -103,7 +114,7 @@ def terms_seen(engine: Engine, endpoint: Endpoint, queries: Sequence[Query]) -> 
 def decoded(decoder: Decoder, trace: Trace, compiled: Compiled, phase: str) -> pa.Table:
     """Kept replies as rows of replies.parquet; a reply that is none is an error, not a hit."""
     raw = samples_of(trace)
-    replies = dict(trace.replies())
+    replies = dict(replies_of(trace))
     indices = range(len(raw)) if phase == "captured" else sorted(replies)
     rows = []
     for index in indices:
@@ -114,7 +125,10 @@ def decoded(decoder: Decoder, trace: Trace, compiled: Compiled, phase: str) -> p
             hits = Hits(total=None, error=f"no reply: {_core.OUTCOMES[outcome]}")
         else:
             try:
-                hits = decoder.decode(reply)
+                if isinstance(decoder, Reader):
+                    hits = decoder.read(reply)
+                else:
+                    hits = decoder.decode(b"".join(reply))
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 hits = Hits(total=None, error=f"the reply cannot be read: {error}")
             if hits.partial and outcome == _OK:

@@ -265,9 +265,14 @@ class RowReader:
     places: Sequence[tuple[RowsAt, ...] | None] = ()
 
     def decode(self, reply: bytes) -> Hits:
+        """As ``read``."""
+        return self.read((reply,))
+
+    def read(self, pieces: Iterable[bytes]) -> Hits:
         """The rows as hits, in order or sorted, the first of them; their digest as a facet.
 
-        The server's words where a statement failed. ValueError where it is no reply.
+        ``pieces``: the reply, cut anywhere; of a reply in SQL no more than one is held. The
+        server's words where a statement failed. ValueError where it is no reply.
         """
         results, rows = 0, Digest(self.answer)
 
@@ -276,7 +281,7 @@ class RowReader:
                 rows.take(row)
 
         try:
-            for error in self.results(reply, take):
+            for error in self.results(pieces, take):
                 if error is not None:
                     return Hits(total=None, error=error)
                 results += 1
@@ -286,15 +291,15 @@ class RowReader:
             raise ValueError(f"{len(self.lines)} statements were sent, and {results} results came")
         return rows.answer_with_rows()
 
-    def results(self, reply: bytes, take: Take) -> Iterator[str | None]:
+    def results(self, pieces: Iterable[bytes], take: Take) -> Iterator[str | None]:
         """Of each result, once its rows were handed over, what was refused."""
         if self.dialect.native is not None:
-            return self.dialect.native.rows_of(reply, self.places, take)
-        return self.dialect.rows(reply, self.prepared, take)
+            return self.dialect.native.rows_of(b"".join(pieces), self.places, take)
+        return self.dialect.rows(pieces, self.prepared, take)
 
     def failed_at(self, reply: bytes) -> int | None:
         """The line of the statement that was refused; None where none was."""
-        errors = self.results(reply, lambda _: None)
+        errors = self.results((reply,), lambda _: None)
         return next((at for at, e in zip(self.lines, errors, strict=False) if e is not None), None)
 
 

@@ -8,7 +8,7 @@ from searchbench import _core
 from searchbench.lab.drive.drive import Samples
 from searchbench.lab.drive.workload import Compiled
 from searchbench.lab.system.running import Running
-from searchbench.lab.wire.exchange import Refused, ask, samples_of
+from searchbench.lab.wire.exchange import Refused, ask, replies_of, samples_of
 from searchbench.lab.wire.words import words_of
 
 # Some servers refuse with a good status: what they lack then makes a reply partial.
@@ -35,9 +35,9 @@ def said(running: Running, compiled: Compiled, samples: Samples) -> dict[str, st
     def read(reply: bytes) -> str | None:
         return running.decoder.decode(reply).error
 
-    for index, reply in samples.trace.replies():
+    for index, pieces in replies_of(samples.trace):
         name = _REFUSALS.get(int(whole[index]["outcome"]), "")
-        if name and name not in found and (words := words_of(reply, wire, read)):
+        if name and name not in found and (words := words_of(b"".join(pieces), wire, read)):
             found[name] = words
     for name in first.keys() - found.keys():
         with suppress(Refused):

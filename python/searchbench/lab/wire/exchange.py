@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from functools import partial
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -31,6 +32,14 @@ class Decoder(Protocol):
 
     def decode(self, reply: bytes) -> Hits:
         """The hits in a reply; ValueError where it is not one."""
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """A decoder that reads a reply in pieces, so that a long one need not be held as a whole."""
+
+    def read(self, pieces: Iterable[bytes]) -> Hits:
+        """As ``Decoder.decode``; the pieces are cut anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +154,15 @@ def samples_of(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     if isinstance(trace, Gathered):
         return trace.samples
     return np.frombuffer(memoryview(trace), dtype=np.dtype(_core.SAMPLE_DTYPE))
+
+
+def replies_of(trace: Trace) -> Iterator[tuple[int, Iterable[bytes]]]:
+    """The index of the sample and the pieces of each kept reply, which are read when asked for."""
+    if isinstance(trace, Gathered):
+        yield from ((index, (reply,)) for index, reply in trace.replies())
+        return
+    for number, (index, pieces) in enumerate(trace.kept()):
+        yield index, map(partial(trace.piece, number), range(pieces))
 
 
 def exchanges_of(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.void]]:

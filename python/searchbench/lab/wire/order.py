@@ -73,9 +73,9 @@ class Manner:
     """How the measuring loop goes about an order.
 
     ``capture_every``: keep the reply of every n-th request (0: of none). ``exchange_times``: keep
-    when each exchange of a request was sent and answered. ``spill``: an existing
-    folder for samples that exceed memory. ``start_unix_ns``: when the clock is at zero; None: as
-    soon as all connections are open.
+    when each exchange of a request was sent and answered. ``spill``: an existing folder for samples
+    and kept replies that exceed memory. ``start_unix_ns``: when the clock is at zero; None: as soon
+    as all connections are open.
     """
 
     timeout_s: float = 60.0

@@ -14,6 +14,7 @@ mod postgres;
 mod prepared;
 mod sphinx;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{Login, WireKind};
@@ -86,7 +87,7 @@ fn outcomes(trace: &Trace) -> Vec<Outcome> {
         .collect()
 }
 
-fn reply(trace: &Trace, index: u64) -> &[u8] {
+fn reply(trace: &Trace, index: u64) -> Cow<'_, [u8]> {
     let found = trace.replies().find(|(sample, _)| *sample == index);
     found.expect("every reply is kept").1
 }

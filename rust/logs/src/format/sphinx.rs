@@ -331,8 +331,10 @@ impl Ql {
         let mut statement = head[end + 3..].trim_ascii();
         if statement.ends_with(b"*/")
             && let Some(at) = scan::rfind(statement, b"; /*", 3)
+            // Not where one asterisk both begins and ends it.
+            && let Some(comment) = statement.get(at + 4..statement.len() - 2)
         {
-            let comment = statement[at + 4..statement.len() - 2].trim_ascii();
+            let comment = comment.trim_ascii();
             statement = &statement[..at];
             if comment.starts_with(b"error=") {
                 entry.fault = Fault::Error;

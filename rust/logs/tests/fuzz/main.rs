@@ -1,0 +1,241 @@
+//! No bytes end a reader: pieces of real logs, cut, doubled, mixed and overwritten, are given to
+//! every format, as one block and as several (`searchbench_fuzz` says how many).
+
+mod samples;
+
+use std::cell::RefCell;
+
+use searchbench_fuzz::{Meter, Random, Target};
+use searchbench_logs::detect::detect;
+use searchbench_logs::format::named::check_pattern;
+use searchbench_logs::format::roles::Role;
+use searchbench_logs::format::{Format, Out, Seen, Settings, hold, reader};
+use searchbench_logs::queries::{Local, Shared};
+use searchbench_logs::source::{Block, Cutter};
+use searchbench_logs::tally::Tally;
+
+use samples::{PATTERN, Samples};
+
+#[global_allocator]
+static METER: Meter = Meter;
+
+/// What a tally has for the first entry of a kind is most of it.
+const MOST_BYTES: usize = 16 << 20;
+
+/// What a user may say of a log, and nothing.
+fn settings() -> [Settings; 2] {
+    let nothing = Settings {
+        pattern: PATTERN.to_owned(),
+        ..Settings::default()
+    };
+    let said = Settings {
+        unit_ns: 1_000,
+        parameters: vec![b"q".to_vec()],
+        columns: vec![
+            (b"when".to_vec(), Role::Time, 0),
+            (b"took".to_vec(), Role::Duration, 1_000),
+            (b"what".to_vec(), Role::Text, 0),
+        ],
+        ..nothing.clone()
+    };
+    [nothing, said]
+}
+
+/// What is counted into is large, so it is that of many inputs.
+struct Tables {
+    tally: Tally,
+    /// Inputs that the tally has counted.
+    inputs: u32,
+    local: Local,
+    shared: Shared,
+}
+
+impl Tables {
+    fn new() -> Tables {
+        Tables {
+            tally: Tally::default(),
+            inputs: 0,
+            local: Local::default(),
+            shared: Shared::new(1000),
+        }
+    }
+}
+
+/// What a format finds in these blocks.
+fn read(format: Format, settings: &Settings, blocks: &[Block], tables: &mut Tables) -> Seen {
+    tables.inputs += 1;
+    if tables.inputs.is_multiple_of(1000) {
+        tables.tally = Tally::default();
+    }
+    let mut out = Out {
+        tally: &mut tables.tally,
+        queries: &mut tables.local,
+        shared: &tables.shared,
+        source: b"s",
+        seen: Seen::default(),
+    };
+    let mut reader = reader(format, settings);
+    for block in blocks {
+        reader.read(block, &mut out);
+    }
+    reader.end(&mut out);
+    let seen = out.seen;
+    tables.tally.settle();
+    seen
+}
+
+fn block(bytes: &[u8], begin: usize, end: usize, number: u64) -> Block {
+    Block {
+        bytes: bytes.to_vec(),
+        begin,
+        end,
+        number,
+    }
+}
+
+/// True where an entry was found.
+fn check(
+    format: Format,
+    settings: &Settings,
+    text: &[u8],
+    random: &mut Random,
+    tables: &mut Tables,
+) -> bool {
+    let one = [block(text, 0, text.len(), 0)];
+    let seen = read(format, settings, &one, tables);
+    let breaks = text.iter().filter(|&&byte| byte == b'\n').count() as u64;
+    assert!(
+        (breaks..=breaks + 1).contains(&seen.lines),
+        "{} lines of {breaks}",
+        seen.lines
+    );
+    assert!(seen.unread <= seen.lines);
+    // The same in two blocks: what follows a block can be seen from it.
+    let from = random.below(text.len() + 1);
+    let cut = memchr::memchr(b'\n', &text[from..]).map_or(text.len(), |n| from + n + 1);
+    let two = [block(text, 0, cut, 0), block(text, cut, text.len(), 1)];
+    let again = read(format, settings, &two, tables);
+    if !format.joins() {
+        assert_eq!(
+            (again.lines, again.entries),
+            (seen.lines, seen.entries),
+            "cut at {cut}"
+        );
+    }
+    // Where the next reading would go on is where a line begins.
+    let whole = memchr::memrchr(b'\n', text).map_or(0, |at| at + 1);
+    for begins in [false, true] {
+        if let Some(at) = hold(format, &text[..whole], begins) {
+            assert!(at <= whole && (at == 0 || text[at - 1] == b'\n'), "{at}");
+        }
+    }
+    let _ = detect(text, "a log");
+    let mut cutter = Cutter::new(text, 0).expect("a slice can be read");
+    while cutter.cut().expect("a slice can be read").is_some() {}
+    seen.entries > 0
+}
+
+fn run(format: Format) {
+    let samples = Samples::of(format);
+    let settings = settings();
+    let tables = RefCell::new(Tables::new());
+    let mut text = Vec::new();
+    let target = Target {
+        name: format.name(),
+        inputs: 1_000,
+        most_bytes: MOST_BYTES,
+    };
+    target.run(|random| {
+        samples.spoiled(random, &mut text);
+        let settings = random.of_these(&settings);
+        check(format, settings, &text, random, &mut tables.borrow_mut())
+    });
+    let mut tables = tables.into_inner();
+    tables.local.empty_into(&tables.shared);
+    assert!(tables.shared.kept() > 0);
+}
+
+/// A test for each format, and a format for each that there is.
+macro_rules! targets {
+    ($($name:ident: $format:ident,)*) => {
+        $(#[test]
+        fn $name() {
+            run(Format::$format);
+        })*
+
+        #[test]
+        fn every_format_has_a_target() {
+            assert_eq!(Format::ALL, [$(Format::$format),*]);
+        }
+    };
+}
+
+targets! {
+    sphinx_plain: SphinxPlain,
+    sphinxql: SphinxQl,
+    access: Access,
+    mysql_slow: MysqlSlow,
+    mysql_general: MysqlGeneral,
+    postgres_text: PostgresText,
+    postgres_csv: PostgresCsv,
+    postgres_json: PostgresJson,
+    groonga: Groonga,
+    slowlog: SlowPlain,
+    slowlog_json: SlowJson,
+    solr: Solr,
+    json: Json,
+    ltsv: Ltsv,
+    csv: Csv,
+    line: Pattern,
+}
+
+/// What a user may ask, and once ended a reading.
+#[test]
+fn a_statement_that_ends_with_half_a_comment_is_read() {
+    let text = b"/* Sun Nov 22 02:59:00.970 2026 conn 5 real 0.001 wall 0.002 found 3 */ \
+                 SELECT * FROM pages; /*/\n";
+    let one = [block(text, 0, text.len(), 0)];
+    let seen = read(
+        Format::SphinxQl,
+        &Settings::default(),
+        &one,
+        &mut Tables::new(),
+    );
+    assert_eq!((seen.entries, seen.unread), (1, 0));
+}
+
+/// Format strings are what a user says, right or wrong.
+#[test]
+fn format_strings() {
+    let seeds = searchbench_fuzz::Seeds::new([PATTERN, "{time}", "[{time}] {text} {_}{hits}"])
+        .with_pieces(&[
+            b"{",
+            b"}",
+            b"{_}",
+            b"{text}",
+            b"{duration:us}",
+            b":",
+            b"\xc2\xb5",
+        ]);
+    let mut tables = Tables::new();
+    let samples = Samples::of(Format::Pattern);
+    let (mut pattern, mut text) = (Vec::new(), Vec::new());
+    let target = Target {
+        name: "line-pattern",
+        inputs: 1_000,
+        most_bytes: MOST_BYTES,
+    };
+    target.run(|random| {
+        seeds.spoiled(random, &mut pattern);
+        let settings = Settings {
+            pattern: String::from_utf8_lossy(&pattern).into_owned(),
+            ..Settings::default()
+        };
+        if check_pattern(&settings.pattern).is_err() {
+            return false;
+        }
+        samples.spoiled(random, &mut text);
+        let one = [block(&text, 0, text.len(), 0)];
+        read(Format::Pattern, &settings, &one, &mut tables).entries > 0
+    });
+}
