@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,25 @@ def test_three_files_of_which_one_is_packed_are_one_log(tmp_path: Path, name: st
     same(in_pieces(ordered, options), whole, "in pieces")
     entries = read_entries(ordered, options)
     assert len(entries) == sum(s["entries"] for s in whole.sources)
+
+
+def test_a_log_of_more_files_than_may_be_open_is_read(tmp_path: Path) -> None:
+    text, options = FORMATS["mysql-general"], of_format("mysql-general")
+    whole_path = tmp_path / "whole.log"
+    lines = text.splitlines(keepends=True)
+    whole_path.write_bytes(text)
+    whole = count(find([whole_path], "s"), options)
+    most, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for n, line in enumerate(lines[:400], 1):
+        rest = b"".join(lines[399:]) if n == min(400, len(lines)) else line
+        (tmp_path / f"q.log.{n:05d}").write_bytes(rest)
+    files = sorted(tmp_path.glob("q.log.*"))
+    assert len(files) > 150
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 100, limit))
+    try:
+        same(read(files, options), whole, len(files))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, limit))
 
 
 def links(folder: Path, *names: str) -> list[tuple[str, int]]:

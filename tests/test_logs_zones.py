@@ -87,7 +87,9 @@ def test_blocks_know_in_which_passing_they_begin(large: Path, tmp_path: Path) ->
     same(in_pieces(find([large], "s"), BERLIN), found, "in pieces")
     packed = tmp_path / "q.log.gz"
     packed.write_bytes(gzip.compress(large.read_bytes(), 1))
-    same(count(find([packed], "s"), BERLIN), found, "packed")
+    of_packed = count(find([packed], "s"), BERLIN)
+    assert minutes(of_packed) == minutes(found)
+    assert of_packed.sources[0]["notes"] == found.sources[0]["notes"]
 
 
 def test_increments_that_end_in_the_hour_say_what_one_reading_says(tmp_path: Path) -> None:

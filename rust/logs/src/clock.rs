@@ -4,6 +4,8 @@
 //! caller gives them. Where clocks are set back, an hour passes twice: a stamp in it is of the first
 //! passing, unless the log would go back by it; then it is of the second (`Clock::second`). An hour
 //! that clocks leave out is taken as if they had gone on.
+//!
+//! Longer than 450 lines with its tests: stamps, zones and the clock that keeps both are one thing.
 
 /// How far the stamps of one log may go back because entries that ended together are written in any
 /// order, in seconds.

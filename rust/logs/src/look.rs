@@ -144,13 +144,15 @@ pub struct AtEnds {
 /// Lines at the beginning that are looked at for an entry.
 const FIRST_LINES: usize = 200;
 
-/// Whether the first line is the end of one: its format reads any prefix, but the lines below have a
-/// stamp and this one has none.
+/// Whether the first line may be the end of one: its format reads any prefix, but this one has no
+/// stamp, and the lines below have one, or there are none.
 fn is_rest(format: Format, head: &[u8]) -> bool {
-    let mut stamped = head.split(|&b| b == b'\n').map(looks_text);
-    format == Format::PostgresText
-        && stamped.next() == Some(false)
-        && stamped.take(FIRST_LINES).any(|has| has)
+    let mut lines = head.split(|&b| b == b'\n').filter(|line| !line.is_empty());
+    if format != Format::PostgresText || lines.next().is_none_or(looks_text) {
+        return false;
+    }
+    let mut below = lines.take(FIRST_LINES).peekable();
+    below.peek().is_none() || below.any(looks_text)
 }
 
 /// Looks at the beginning and at the end of a source.

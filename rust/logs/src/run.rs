@@ -344,14 +344,15 @@ fn feed(
                 }
                 read.bytes = end.saturating_sub(source.skip);
                 // The file as a stream, no further than where this reading ends.
-                let stream = At {
-                    file,
-                    at: source.skip,
-                    end,
+                let (at, is) = (source.skip, identity(&file));
+                let stream: Box<dyn std::io::Read + Send> = if links.is_empty() {
+                    Box::new(At { file, at, end })
+                } else {
+                    Box::new(Late::new(named, Some((is, at, end))))
                 };
                 links.push(Link {
                     source: number,
-                    stream: Box::new(stream),
+                    stream,
                     skip: 0,
                 });
                 if !goes_on_here {
@@ -385,7 +386,10 @@ fn feed(
                 read.open.at_s = at_s;
             }
         }
-        Opened::Stream(stream) if format.joins() => {
+        Opened::Stream(mut stream) if format.joins() => {
+            if !links.is_empty() {
+                stream = Box::new(Late::new(named, None));
+            }
             links.push(Link {
                 source: number,
                 stream,
@@ -556,6 +560,55 @@ impl std::io::Read for At {
         self.at += n as u64;
         Ok(n)
     }
+}
+
+/// A source that is opened when its turn comes: of a log that was rotated a thousand times, not all
+/// files are open at once.
+struct Late {
+    source: Source,
+    /// Of a file: which one it was, and the part that is read.
+    part: Option<(Option<(u64, u64)>, u64, u64)>,
+    stream: Option<Box<dyn std::io::Read + Send>>,
+}
+
+impl Late {
+    fn new(source: Source, part: Option<(Option<(u64, u64)>, u64, u64)>) -> Late {
+        Late {
+            source,
+            part,
+            stream: None,
+        }
+    }
+
+    fn open(&self) -> std::io::Result<Box<dyn std::io::Read + Send>> {
+        let (opened, _) = opened(&self.source).map_err(std::io::Error::other)?;
+        match (opened, self.part) {
+            (Opened::Stream(stream), None) => Ok(stream),
+            (Opened::File(file, _), Some((is, at, end))) if identity(&file) == is => {
+                Ok(Box::new(At { file, at, end }))
+            }
+            _ => Err(std::io::Error::other("another file came in its place")),
+        }
+    }
+}
+
+impl std::io::Read for Late {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => self.open()?,
+        };
+        let n = stream.read(into);
+        self.stream = Some(stream);
+        n
+    }
+}
+
+/// Which file it is.
+fn identity(file: &File) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let found = file.metadata().ok()?;
+    Some((found.dev(), found.ino()))
 }
 
 /// One thread: takes jobs until there are no more.

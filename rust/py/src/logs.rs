@@ -1,4 +1,6 @@
 //! Reading logs: sources and options in, tables of columns out.
+//!
+//! Longer than 450 lines, because each call names all its arguments twice, for Rust and for Python.
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;

@@ -43,8 +43,8 @@ def judge_log(
     new: Mapping[str, list[str]] | None = None,
     published: Published | None = None,
 ) -> LogJudgement:
-    """What counts say. ``zones``: those of single servers, by name; ``sizes``: bytes of indexes by name; ``new``: met in this increment only;
-    ``published``: what somebody said of such a log.
+    """What counts say. ``zones``: those of single servers, by name; ``sizes``: bytes of indexes by
+    name; ``new``: met in this increment only; ``published``: what somebody said of such a log.
     """
     resolution = resolution_ns(counts)
     groups = Groups.of(counts, resolution)
