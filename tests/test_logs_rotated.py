@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import resource
 from pathlib import Path
 from typing import Any
@@ -104,7 +103,8 @@ def test_a_log_of_more_files_than_may_be_open_is_read(tmp_path: Path) -> None:
         (tmp_path / f"q.log.{n:05d}").write_bytes(rest)
     files = sorted(tmp_path.glob("q.log.*"))
     assert len(files) > 150
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 100, limit))
+    there = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (there + 100, limit))
     try:
         same(read(files, options), whole, len(files))
     finally:

@@ -155,8 +155,8 @@ def _follows(one: _File, two: _File, least: float) -> int:
     same = one.format == two.format and one.format not in ("", "csv")
     if not same or not _next(one, two, least):
         return 0
-    timed = one.first_ns is not None and two.first_ns is not None
-    if timed and two.first_ns < one.first_ns - _LATE_NS:
+    first_ns = two.first_ns if two.first_ns is not None else one.first_ns
+    if one.first_ns is not None and first_ns is not None and first_ns < one.first_ns - _LATE_NS:
         return 0
     if not two.begins:
         return _WITHIN
