@@ -98,9 +98,8 @@ def test_a_log_of_more_files_than_may_be_open_is_read(tmp_path: Path) -> None:
     whole_path.write_bytes(text)
     whole = count(find([whole_path], "s"), options)
     most, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    for n, line in enumerate(lines[:400], 1):
-        rest = b"".join(lines[399:]) if n == min(400, len(lines)) else line
-        (tmp_path / f"q.log.{n:05d}").write_bytes(rest)
+    for n, line in enumerate(lines):
+        (tmp_path / f"q.log.{n:05d}").write_bytes(line)
     files = sorted(tmp_path.glob("q.log.*"))
     assert len(files) > 150
     there = len(list(Path("/proc/self/fd").iterdir()))
