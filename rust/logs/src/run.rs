@@ -344,11 +344,11 @@ fn feed(
                 }
                 read.bytes = end.saturating_sub(source.skip);
                 // The file as a stream, no further than where this reading ends.
-                let (at, is) = (source.skip, identity(&file));
+                let (at, of) = (source.skip, identity(&file));
                 let stream: Box<dyn std::io::Read + Send> = if links.is_empty() {
                     Box::new(At { file, at, end })
                 } else {
-                    Box::new(Late::new(named, Some((is, at, end))))
+                    Box::new(Late::new(named, Some(Stretch { of, at, end })))
                 };
                 links.push(Link {
                     source: number,
@@ -562,17 +562,25 @@ impl std::io::Read for At {
     }
 }
 
+/// The part of a file that is read, and which file it was.
+#[derive(Clone, Copy)]
+struct Stretch {
+    of: Option<(u64, u64)>,
+    at: u64,
+    end: u64,
+}
+
 /// A source that is opened when its turn comes: of a log that was rotated a thousand times, not all
 /// files are open at once.
 struct Late {
     source: Source,
-    /// Of a file: which one it was, and the part that is read.
-    part: Option<(Option<(u64, u64)>, u64, u64)>,
+    /// Of a file.
+    part: Option<Stretch>,
     stream: Option<Box<dyn std::io::Read + Send>>,
 }
 
 impl Late {
-    fn new(source: Source, part: Option<(Option<(u64, u64)>, u64, u64)>) -> Late {
+    fn new(source: Source, part: Option<Stretch>) -> Late {
         Late {
             source,
             part,
@@ -584,7 +592,8 @@ impl Late {
         let (opened, _) = opened(&self.source).map_err(std::io::Error::other)?;
         match (opened, self.part) {
             (Opened::Stream(stream), None) => Ok(stream),
-            (Opened::File(file, _), Some((is, at, end))) if identity(&file) == is => {
+            (Opened::File(file, _), Some(part)) if identity(&file) == part.of => {
+                let Stretch { at, end, .. } = part;
                 Ok(Box::new(At { file, at, end }))
             }
             _ => Err(std::io::Error::other("another file came in its place")),

@@ -126,9 +126,7 @@ impl Ends {
 
     /// The instant of the last stamp of a block; `at_s`: of the last before it.
     pub fn after(&mut self, block: &Block, at_s: Option<i64>) -> Option<i64> {
-        if self.reader.is_none() {
-            return None;
-        }
+        self.reader.as_ref()?;
         let own = &block.bytes[block.begin..block.end];
         self.quick(own).or_else(|| self.whole(own, at_s))
     }
