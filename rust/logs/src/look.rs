@@ -144,9 +144,12 @@ pub struct AtEnds {
 /// Lines at the beginning that are looked at for an entry.
 const FIRST_LINES: usize = 200;
 
-/// Whether the first line may be the end of one: its format reads any prefix, but this one has no
-/// stamp, and the lines below have one, or there are none.
+/// Whether the first line may be the end of one: it has nothing but its end; or its format reads any
+/// prefix, but this one has no stamp, and the lines below have one, or there are none.
 fn is_rest(format: Format, head: &[u8]) -> bool {
+    if head.starts_with(b"\n") || head.starts_with(b"\r\n") {
+        return true;
+    }
     let mut lines = head.split(|&b| b == b'\n').filter(|line| !line.is_empty());
     if format != Format::PostgresText || lines.next().is_none_or(looks_text) {
         return false;
