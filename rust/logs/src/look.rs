@@ -150,7 +150,8 @@ fn is_rest(format: Format, head: &[u8]) -> bool {
     if head.starts_with(b"\n") || head.starts_with(b"\r\n") {
         return true;
     }
-    let mut lines = head.split(|&b| b == b'\n').filter(|line| !line.is_empty());
+    let begun = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"\t");
+    let mut lines = head.split(|&b| b == b'\n').filter(begun);
     if format != Format::PostgresText || lines.next().is_none_or(looks_text) {
         return false;
     }
