@@ -24,6 +24,9 @@ type Opened = (Vec<u8>, Vec<u8>, Vec<u8>, Option<i64>, Option<i64>);
 /// The offsets of a zone: from which second, seconds east.
 pub type Offsets = Vec<(i64, i64)>;
 
+/// The format of a source, whether its lines join, its first entry, and what is so of its ends.
+type Ends = (&'static str, bool, Option<i64>, bool, bool, bool);
+
 /// A log that was read, or is put together from tables.
 #[pyclass(module = "searchbench._core")]
 pub struct Log(Counted);
@@ -335,7 +338,7 @@ pub fn look_at_ends_of_log(
     parameters: Vec<String>,
     columns: Vec<(String, String, String)>,
     line: String,
-) -> PyResult<(&'static str, bool, Option<i64>, bool, bool, bool)> {
+) -> PyResult<Ends> {
     let columns: PyResult<Vec<_>> = columns.into_iter().map(role).collect();
     if !line.is_empty() {
         check_pattern(&line).map_err(PyValueError::new_err)?;
