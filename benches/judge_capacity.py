@@ -161,23 +161,18 @@ def figures(searches: int = 5) -> Iterator[Figure | Table]:
     )  # fmt: skip
 
 
-def search(
-    case: Case, seed: int, effort: float = 1.0, stream: int = 11
-) -> tuple[Bracket, list[Driven], bool, float]:
-    """What was found and driven, whether it was right, and the seconds that it took.
-
-    ``stream``: seeds of another stream are other seeds.
-    """
-    rng = np.random.default_rng([seed, stream])
+def search(case: Case, seed: int) -> tuple[Bracket, list[Driven], bool, float]:
+    """What was found and driven, whether it was right, and the seconds that it took."""
+    rng = np.random.default_rng([seed, 11])
     start = case.truth * float(np.exp(rng.uniform(*np.log(STARTS))))
     server = Server(case.make(), rng)
     promise = parse_promise(case.promise)
     driven: list[Driven] = []
-    while wanted := following(Seen(driven), TRIALS - len(driven), start, effort):
-        trace = server.trace(wanted.rate_per_s, wanted.seconds, warmup_s(wanted.seconds, effort))
+    while wanted := following(Seen(driven), TRIALS - len(driven), start):
+        trace = server.trace(wanted.rate_per_s, wanted.seconds, warmup_s(wanted.seconds))
         judged = judge(promise, trace)
         driven.append(Driven(wanted.rate_per_s, wanted.seconds, judged, full=wanted.full))
-    found = bracket(Seen(driven), effort)
+    found = bracket(Seen(driven))
     truth = case.truth * float(_drifted(np.asarray(server.seconds / 2), case.drift_per_s))
     right = (found.holds or 0.0) <= truth <= (found.fails or np.inf)
     return found, driven, right, server.seconds

@@ -57,16 +57,6 @@ def heavy(workers: int, mean_s: float, sigma: float, cut_s: float = math.inf) ->
     return serve
 
 
-def pareto(workers: int, mean_s: float, shape: float) -> Serve:
-    """N workers, Pareto services: above any time, a share of them that is a power of it."""
-
-    def serve(due: Floats, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
-        services = mean_s * (1 - 1 / shape) * (1 + rng.pareto(shape, len(due)))
-        return _first_free(workers, due, services), np.ones(len(due), np.bool_)
-
-    return serve
-
-
 def mixed(workers: int, sd: float, kinds: Sequence[tuple[float, float]]) -> Serve:
     """N workers, queries of several kinds: the share of each and its median time (s).
 

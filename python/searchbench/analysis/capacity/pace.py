@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from searchbench.analysis.capacity import answers, errors, filling, too_low
-from searchbench.analysis.capacity.posterior import TAIL, Posterior, late, posterior
+from searchbench.analysis.capacity.posterior import TAIL, Posterior, posterior
 from searchbench.analysis.capacity.promise import Judged, Kept
 from searchbench.analysis.words import percent
 from searchbench.workload.load_table import (
@@ -238,9 +238,8 @@ class Seen:
     def clusters(self) -> float:
         """How many independent late requests the full trials near the limit have in all, at it.
 
-        Of the size that the interval reckons with (posterior.py): as late requests see it, since a
-        lucky window seems to have many by its own. Where no trial is near, those count that are
-        beside the limit; infinite: nothing has a time.
+        By the mean of their design effects: a lucky window seems to have many by its own. Where no
+        trial is near, those count that are beside the limit; infinite: nothing has a time.
         """
         fulls = [d for d in self.used if d.full]
         if not fulls:
@@ -249,10 +248,8 @@ class Seen:
         own = [kept for d in near if (kept := _tightest(d)) is not None]
         if not own:
             return math.inf
-        weights = [late(k) for k in own]
-        effects = [k.requests / k.effective for k in own]
-        size = sum(w * e for w, e in zip(weights, effects, strict=True)) / sum(weights)
-        return sum(k.requests * k.condition.allowed for k in own) / size
+        effect = sum(k.requests / k.effective for k in own) / len(own)
+        return sum(k.requests * k.condition.allowed for k in own) / effect
 
     @property
     def few(self) -> bool:

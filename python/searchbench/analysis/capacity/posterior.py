@@ -9,14 +9,10 @@ queue of capacity c, whose waits go with 1 / (c - rate). With y = ln(quantile / 
 Where queries of one kind take nearly the limit, the quantile is flat up to high rates and then
 rises: a is near 1. Without it the flat part would pull r* to it.
 
-A trial's y has the variance that windows say (promise.py), pooled over the trials near the limit,
-since a window that was lucky also seems sure. It is too low on average, however many trials there
-are: the late requests of each come in few clusters, mostly fewer than on average and at times far
-more, and a logarithm makes more of the fewer. With k clusters in a trial the share of late ones has
-a relative variance of 1 / k, so its logarithm has a variance of ln(1 + 1 / k), and is too low by
-half of that (as of a lognormal share). To the variance is added what no window can see: SWAY (the
-waits of two minutes of a server are not alike), and BENT, as the curve is not quite this one, more
-so farther away.
+A trial's y has the variance that its window says (promise.py), pooled over the trials near the
+limit, since a window that was lucky also seems sure; and what no window can see: SWAY (the waits of
+two minutes of a server are not alike), and BENT, as the curve is not quite this one, more so
+farther away.
 Trials for another promise are often many at one distance, where the curve is bent alike for all:
 together they say no more about it than one would (``alike``).
 
@@ -55,7 +51,6 @@ BENT, BENT_FAR, MOST_BENT = 0.12, 0.5, 0.35
 FAR_BELOW, FAR_ABOVE = 0.7, 0.5  # half of the limit or 1.6 of it: only says on which side
 FAR_ODDS = 1.4
 SWAY = 0.02
-LEAST_LATE = 0.1  # of those that may be late: as many weigh where none was
 SPEEDS = (0.007, 0.015, 0.03, 0.06, 0.12)
 PRIOR = (0.4, 0.2, 0.2, 0.12, 0.08)
 OUTLIER = 1e-6
@@ -196,7 +191,7 @@ def _condition(
     """
     kept = [one.kept[index] for one in judged]
     by_time = kept[0].condition.limit_ns is not None
-    by_chance = _by_chance(kept) if by_time else _Chance(0.0, 1.0)
+    unit = _unit_variance(kept) if by_time else 0.0
     speeds = np.asarray(SPEEDS if by_time else [0.0])[:, None, None]
     prior = np.log(_CHANCE) if by_time else np.zeros_like(ODDS_SLOPES)
     total = np.tile(prior, (speeds.size, grid.size, 1))
@@ -209,17 +204,11 @@ def _condition(
             total += np.log(np.minimum(chance, 1.0) + OUTLIER)
             continue
         expected = np.log(_over(apart))
-        variance, too_low = by_chance.of(one)
-        window = variance + (SWAY * (1 - _FLOOR)) ** 2
+        window = unit * _few(one) / max(1, one.requests) + (SWAY * (1 - _FLOOR)) ** 2
         doubt = window + (bent * expected) ** 2
         moved = np.log(_over(apart + speeds) / _over(apart - speeds)) / 2
-        total += _log_times(one, expected, window, doubt + moved**2, too_low)
+        total += _log_times(one, expected, window, doubt + moved**2)
     return total
-
-
-def late(kept: Kept) -> float:
-    """How many requests were late: what the design effect of a trial weighs."""
-    return kept.requests * max(kept.share, LEAST_LATE * kept.condition.allowed)
 
 
 def _over(apart: Floats) -> Curves:
@@ -229,54 +218,35 @@ def _over(apart: Floats) -> Curves:
     return np.clip(over, math.exp(-FAR_BELOW), math.exp(FAR_ABOVE))
 
 
-@dataclass(frozen=True, slots=True)
-class _Chance:
-    """How quantiles near the limit scatter by chance, from trial to trial.
+def _unit_variance(kept: Sequence[Kept]) -> float:
+    """Variance of the logarithm of the quantile, times requests: of the trials near the limit.
 
-    ``tail``: by how much the logarithm of the quantile rises with that of the share above it.
-    ``cluster``: how many late requests tell as much as one that is late by itself.
+    The mean of the standard deviations, squared: a long window with one great cluster would
+    outweigh all the others in the mean of variances.
     """
-
-    tail: float
-    cluster: float
-
-    def of(self, kept: Kept) -> tuple[float, float]:
-        """The variance of the logarithm of a trial's quantile, and by how much that is too low.
-
-        A share that rests on k clusters has a relative variance of 1 / k; as if it were lognormal.
-        """
-        if not kept.requests:
-            return 1.0, 0.0
-        clusters = kept.requests * kept.condition.allowed / self.cluster
-        variance = math.log1p(1 / clusters)
-        return self.tail**2 * variance, self.tail * variance / 2
-
-
-def _by_chance(kept: Sequence[Kept]) -> _Chance:
-    """Of the trials near the limit together.
-
-    By the size of clusters as late requests see it: the ratio of two sums, of variances and of late
-    requests. A lucky trial has no great cluster, and few late ones to weigh.
-    """
-    rows = [
+    weighed = [
         (math.exp(-(math.log(k.quantile_ns / k.condition.limit_ns) ** 2) * 3) + 0.01,
-         k.spread * math.sqrt(k.effective * k.condition.allowed),
-         k.requests / k.effective,
-         late(k))
+         k.spread * math.sqrt(k.requests))
         for k in kept
-        if k.quantile_ns and k.spread is not None and k.condition.limit_ns and k.effective
+        if k.quantile_ns and k.spread is not None and k.condition.limit_ns
     ]  # fmt: skip
-    if not rows:
-        return _Chance(0.0, 1.0)
-    near, tail, effect, weight = np.asarray(rows).T
-    return _Chance(
-        float(np.average(tail, weights=near)), float(np.average(effect, weights=near * weight))
-    )
+    weight = sum(w for w, _ in weighed)
+    return (sum(w * s for w, s in weighed) / weight) ** 2 if weight else 0.0
 
 
-def _log_times(
-    kept: Kept, expected: Curves, window: Curves, variance: Curves, too_low: float
-) -> Curves:
+def _few(kept: Kept) -> float:
+    """How much more a quantile varies than its window can see: late ones come in few clusters.
+
+    With k clusters 1 + 1 / (2 k^2), found by simulation; not where it is far above the limit.
+    """
+    high = math.exp(FAR_ABOVE) * (kept.condition.limit_ns or 0.0)
+    if not kept.quantile_ns or kept.quantile_ns > high:
+        return 1.0
+    clusters = kept.effective * kept.condition.allowed
+    return 1 + min(10.0, 0.5 / max(clusters, 1e-3) ** 2)
+
+
+def _log_times(kept: Kept, expected: Curves, window: Curves, variance: Curves) -> Curves:
     """Log likelihood of a quantile, of its logarithm over the limit, by SPEEDS.
 
     As a density, over that of the least speed and no floor: else the greatest doubt would always
@@ -286,8 +256,7 @@ def _log_times(
         return np.zeros_like(variance)
     seen = FAR_ABOVE
     if kept.quantile_ns:
-        at = math.log(kept.quantile_ns / kept.condition.limit_ns) + too_low
-        seen = min(seen, max(-FAR_BELOW, at))
+        seen = min(seen, max(-FAR_BELOW, math.log(kept.quantile_ns / kept.condition.limit_ns)))
     chance: Curves = np.exp((seen - expected) ** 2 / (-2 * variance))
     if -FAR_BELOW < seen < FAR_ABOVE:
         chance *= np.sqrt(variance[0] / variance * (window[0] / window))
