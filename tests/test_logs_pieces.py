@@ -55,8 +55,16 @@ def in_pieces(
     meanwhile()
     work = shared_out(cut(whole, most_bytes), shares)
     mixed = random.Random(7)
-    for share in work:
-        mixed.shuffle(share)
+    for n, share in enumerate(work):
+        # A file is read behind the one that it goes on with.
+        runs: list[list[Piece]] = []
+        for piece in share:
+            if piece.source.follows:
+                runs[-1].append(piece)
+            else:
+                runs.append([piece])
+        mixed.shuffle(runs)
+        work[n] = [piece for run in runs for piece in run]
     parts = defaultdict(list)
     for share in reversed(work):
         for key, part in executor.read(share, options, again=False):

@@ -42,13 +42,16 @@ EXCHANGE_DTYPE: list[tuple[str, str]]
 # The formats of query logs that are read, and what a column of a log can be.
 LOG_FORMATS: tuple[str, ...]
 LOG_ROLES: tuple[str, ...]
-# Files are cut into blocks of so many bytes; an entry counts as back in time if it is so much
-# earlier than the one above.
+# Files are cut into blocks of so many bytes.
 LOG_BLOCK_BYTES: int
-LOG_BACK_NS: int
 # Notes on a log: how many of its lines are very long, and were cut because they were too long.
 LOG_LONG_LINES: str
 LOG_CUT_LINES: str
+# Notes on hours in which clocks are set: no zone is known and the clock went back as if it were set
+# back; entries of the first passing of an hour that passed twice, and of the second.
+LOG_HOUR_BACK: str
+LOG_TWICE: str
+LOG_SECOND: str
 
 @final
 class Log:
@@ -61,16 +64,19 @@ class Log:
     def __new__(cls, distinct: int = 10000000) -> Log: ...
     # ``sources``: path ("-": standard input), what its server is called, its format ("": told by
     # its content), bytes to pass over (unpacked). ``zone``: (from which instant in seconds UTC,
-    # seconds east), ascending; empty: local times stay as written. ``unit_ns``: what a whole number
-    # that is a duration in an access log counts; 0: microseconds, and noted. ``parameters``: of a
-    # path, that hold words. ``columns``: (name, role, unit or ""). ``line``: a format string, for
-    # the format "line". ``threads``: 0 is one a core. ``keep_tail``: a last line without an end is
-    # not read, nor is an entry that may go on. ``opens``: for each source what the last one left
-    # open: (state of its reader, lines that were not read, time of its last entry); the lines are
-    # read again. ``parts``: for each source None, or (the length that the file had, number of its
-    # first block, number of the block after the last): only these are read. Blocks count from the
-    # bytes passed over; a file whose lines join is read whole. ``on_tick(bytes)`` is called about
-    # ten times a second; what it raises ends the reading. For each source a dict: path, server,
+    # seconds east), ascending; empty: local times stay as written; ``zones``: those of single
+    # servers. ``unit_ns``: what a whole number that is a duration in an access log counts; 0:
+    # microseconds, and noted. ``parameters``: of a path, that hold words. ``columns``: (name, role,
+    # unit or ""). ``line``: a format string, for the format "line". ``threads``: 0 is one a core.
+    # ``keep_tail``: a last line without an end is not read, nor is an entry that may go on.
+    # ``opens``: for each source what the last one left open: (state of its reader, lines of the
+    # file before that were not read, lines that were not read, time of its last entry, second of
+    # its last stamp); the lines are read again. ``follows``: for each source whether it goes on
+    # where the one before it ended: 0 no, 1 with a line of its own, 2 perhaps within a line or an
+    # entry. ``parts``: for each source None, or (the length that the file had, number of its first
+    # block, number of the block after the last): only these are read. Blocks count from the bytes
+    # passed over; a file whose lines join is read whole. ``on_tick(bytes)`` is called about ten
+    # times a second; what it raises ends the reading. For each source a dict: path, server,
     # format, refused (why it was not read, or ""), bytes, skipped_bytes, lines, entries, unread,
     # examples [(line, why, beginning)], other_formats [(format, how many of the lines that were not
     # read look like it, the first of them)], notes {what: how often}, longest_line, back (entries
@@ -82,6 +88,7 @@ class Log:
         sources: Sequence[tuple[str, str, str, int]],
         *,
         zone: Sequence[tuple[int, int]] = (),
+        zones: Sequence[tuple[str, Sequence[tuple[int, int]]]] = (),
         unit_ns: int = 0,
         parameters: Sequence[str] = (),
         columns: Sequence[tuple[str, str, str]] = (),
@@ -89,7 +96,8 @@ class Log:
         threads: int = 0,
         keep_tail: bool = False,
         parts: Sequence[tuple[int, int, int] | None] = (),
-        opens: Sequence[tuple[bytes, bytes, int | None]] = (),
+        opens: Sequence[tuple[bytes, bytes, bytes, int | None, int | None]] = (),
+        follows: Sequence[int] = (),
         on_tick: Callable[[int], object] | None = None,
     ) -> list[dict[str, Any]]: ...
     # What readings left open of sources (server, format), counted as if nothing more came. For each
@@ -97,9 +105,10 @@ class Log:
     def read_open(
         self,
         sources: Sequence[tuple[str, str]],
-        opens: Sequence[tuple[bytes, bytes, int | None]],
+        opens: Sequence[tuple[bytes, bytes, bytes, int | None, int | None]],
         *,
         zone: Sequence[tuple[int, int]] = (),
+        zones: Sequence[tuple[str, Sequence[tuple[int, int]]]] = (),
         unit_ns: int = 0,
         parameters: Sequence[str] = (),
         columns: Sequence[tuple[str, str, str]] = (),
@@ -127,12 +136,34 @@ def log_entries(
     sources: Sequence[tuple[str, str, str, int]],
     *,
     zone: Sequence[tuple[int, int]] = (),
+    zones: Sequence[tuple[str, Sequence[tuple[int, int]]]] = (),
     unit_ns: int = 0,
     parameters: Sequence[str] = (),
     columns: Sequence[tuple[str, str, str]] = (),
     line: str = "",
+    follows: Sequence[int] = (),
     on_tick: Callable[[int], object] | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]: ...
+def log_went_back(from_ns: int, to_ns: int) -> bool | None:
+    """Whether the clock went back between two entries that follow each other: None if not, else
+    whether it did as clocks are set back."""
+
+def look_at_ends_of_log(
+    path: str,
+    *,
+    server: str = "",
+    named: str = "",
+    zone: Sequence[tuple[int, int]] = (),
+    zones: Sequence[tuple[str, Sequence[tuple[int, int]]]] = (),
+    unit_ns: int = 0,
+    parameters: Sequence[str] = (),
+    columns: Sequence[tuple[str, str, str]] = (),
+    line: str = "",
+) -> tuple[str, bool, int | None, bool, bool, bool]:
+    """The ends of a file: its format ("": none), whether its lines must come in order, the time of
+    its first entry, whether its first line begins an entry, whether its first stamp is in an hour
+    that passed twice, whether a line at its end waits for another."""
+
 def look_at_log(
     path: str, *, named: str = "", keep_tail: bool = False
 ) -> tuple[str, str, int | None, bool]:

@@ -29,7 +29,7 @@ def logs(
     *files: Annotated[Path, Parameter(allow_leading_hyphen=True)],
     record: Path | None = None,
     page: Path | None = None,
-    zone: str = "",
+    zone: Texts = None,
     log_format: Annotated[str, Parameter(name="--format")] = "",
     line: str = "",
     column: Texts = None,
@@ -67,8 +67,9 @@ def logs(
         Write the page to this file; by default, --record writes it into its folder. With --queries,
         --cut or --against it is the page about these.
     zone
-        The time zone of logs that do not name theirs, such as Europe/Paris. Without it their times
-        are shown as written.
+        The time zone of logs that do not name theirs, such as Europe/Paris; of the logs of one
+        server, NAME=ZONE, as in db1=America/New_York. May be given several times. Without it their
+        times are shown as written.
     log_format
         The format of all files, if it cannot be recognized from their content.
     line
@@ -133,8 +134,10 @@ def logs(
     from searchbench.logs import record as records
     from searchbench.logs.counts import PARAMETERS, Counting, Options, count
     from searchbench.logs.pieces import in_any_order
+    from searchbench.logs.rotated import in_order
     from searchbench.logs.sizes import sizes_of
     from searchbench.logs.sources import Source, find
+    from searchbench.logs.zones import zones_said
     from searchbench.study.published import read_published
     from searchbench.terminal import logs as shown
     from searchbench.terminal import out
@@ -150,8 +153,10 @@ def logs(
     if len(lines) > 1:
         raise SearchbenchError(f"--column: {lines[0]} and {lines[1]} are both to be the line; name "
                                "one of them")  # fmt: skip
+    of_all, zones = zones_said(zone or ())
     options = Options(
-        zone=zone,
+        zone=of_all,
+        zones=zones,
         format=log_format,
         unit=unit,
         parameters=tuple(parameter or PARAMETERS),
@@ -180,7 +185,8 @@ def logs(
                 "--spark counts logs; --queries and --against read them in their order on one "
                 "machine: leave out --spark"
             )
-        return again(find(files, server, *lines), options, wanted, as_json=as_json)
+        found = in_order(find(files, server, *lines), options)
+        return again(found, options, wanted, as_json=as_json)
     if spark and (threads or not files):
         raise SearchbenchError(
             "--threads is for one machine; with --spark the master says how many cores there are"
@@ -216,12 +222,15 @@ def logs(
             new = kept.about["increments"][-1]["new"]
         counts = kept.counts
     else:
-        counts = counting(find(files, server, *lines), options, on_tick=tick)
+        found = in_order(find(files, server, *lines), options)
+        counts = counting(found, options, on_tick=tick)
     if tick:
         tick.end()
     if isinstance(counting, OnSpark):
         shown.spark(counting.tasks, counting.again, same=in_any_order(counts))
-    judged = judge_log(counts, zone=options.zone, sizes=known, new=new, published=said)
+    judged = judge_log(
+        counts, zone=options.zone, zones=options.zones, sizes=known, new=new, published=said
+    )
     target = page or (record / "report" / "logs.html" if record is not None else None)
     if target is not None:
         from searchbench.report.write import write_log_page
@@ -335,4 +344,5 @@ def _column(text: str) -> tuple[str, str, str]:
 def _as_kept(kept: dict[str, Any]) -> Options:
     from searchbench.logs.counts import Options
 
-    return Options(zone=kept["zone"], unit=kept["unit"], line=kept["line"])
+    zones = tuple((server, zone) for server, zone in kept.get("zones", ()))
+    return Options(zone=kept["zone"], zones=zones, unit=kept["unit"], line=kept["line"])

@@ -16,6 +16,7 @@ from searchbench.errors import QueryError, SearchbenchError
 if TYPE_CHECKING:
     from searchbench.analysis.logs.cut import Cut
     from searchbench.logs.counts import Options
+    from searchbench.logs.entries import Entries
     from searchbench.logs.searches import Searches
     from searchbench.logs.sources import Source
 
@@ -90,11 +91,19 @@ def again(sources: Sequence[Source], options: Options, wanted: Wanted, *, as_jso
     entries = read_entries(sources, options, tick)
     if tick:
         tick.end()
-    found = searches_of(entries, options.zone, wanted.fields())
+    found = searches_of(entries, _zone(entries, options), wanted.fields())
     del entries
     if wanted.against is not None:
         return _against(found, wanted.against, wanted.page, as_json=as_json)
     return _queries(found, wanted, limit, as_json=as_json)
+
+
+def _zone(entries: Entries, options: Options) -> str:
+    """The zones by which all stamps are in UTC; "" where one of them is not known."""
+    named = dict(options.zones)
+    if options.zone or any(s["entries"] and s["server"] not in named for s in entries.sources):
+        return options.zone
+    return ", ".join(f"{server}={zone}" for server, zone in options.zones)
 
 
 def _queries(

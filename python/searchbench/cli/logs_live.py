@@ -58,7 +58,7 @@ def live(
         finally:
             screen.clear()
     # From here on Ctrl-C ends the program, as ever.
-    judged = judge_log(counts, zone=options.zone, sizes=sizes)
+    judged = judge_log(counts, zone=options.zone, zones=options.zones, sizes=sizes)
     if page is not None:
         from searchbench.report.write import write_log_page
 

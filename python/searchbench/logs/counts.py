@@ -54,7 +54,7 @@ class Options:
     ``format``: of all sources; "" is told by content. ``unit``: of a whole number that is a
     duration in an access log ("s", "ms", "us"). ``parameters``: of a path, that hold words.
     ``columns``: (name, role, unit). ``line``: a format string. ``distinct``: queries counted
-    exactly.
+    exactly. ``zone``: of all logs that do not name theirs; ``zones``: of single servers, by name.
     """
 
     zone: str = ""
@@ -66,6 +66,7 @@ class Options:
     threads: int = 0
     distinct: int = DISTINCT
     keep_tail: bool = False
+    zones: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(slots=True)
@@ -132,9 +133,10 @@ def insist_known(options: Options) -> None:
         )
 
 
-Opened = tuple[bytes, bytes, int | None]
-"""What a reading leaves open: the state of its reader, the lines from which on the next one reads,
-the time of the last entry."""
+Opened = tuple[bytes, bytes, bytes, int | None, int | None]
+"""What a reading leaves open: the state of its reader, lines of the file before that are not read,
+the lines from which on the next one reads, the time of the last entry, the second of the last
+stamp."""
 Tick = Callable[[int], object]
 """Is told the bytes that were read so far."""
 
@@ -195,6 +197,7 @@ def read_into(
                 threads=options.threads,
                 keep_tail=options.keep_tail,
                 parts=list(parts),
+                follows=[s.follows for s in sources],
                 opens=[_open_of(s, part) for s, part in zip_longest(sources, parts)],
                 on_tick=on_tick,
             )
@@ -209,13 +212,14 @@ def read_into(
 
 def _open_of(source: Source, part: tuple[int, int, int] | None) -> Opened:
     """What was left open, for the reading that begins where the last one ended."""
-    return source.opened if part is None or part[1] == 0 else (b"", b"", None)
+    return source.opened if part is None or part[1] == 0 else (b"", b"", b"", None, None)
 
 
 def settings(options: Options) -> dict[str, Any]:
     """What the core's readers are told of how logs are written."""
     return {
         "zone": list(offsets(options.zone)),
+        "zones": [(server, list(offsets(zone))) for server, zone in options.zones],
         "unit_ns": UNITS_NS[options.unit],
         "parameters": list(options.parameters),
         "columns": list(options.columns),
@@ -239,6 +243,7 @@ def finished(source: Source, read: dict[str, Any]) -> dict[str, Any]:
     read["read_bytes"] = source.skip_bytes + read["bytes"]
     read["head_bytes"], read["digest"] = source.head_bytes, source.digest
     read["known_as"] = source.known_as
+    read["goes_on"] = bool(source.follows)
     # Which note a reading comes upon first depends on where it begins.
     read["notes"] = dict(sorted(read["notes"].items()))
     return read

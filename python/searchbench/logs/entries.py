@@ -83,6 +83,7 @@ def read_entries(
                     for s, path in zip(sources, paths, strict=True)
                 ],
                 **settings(options),
+                follows=[s.follows for s in sources],
                 on_tick=on_tick,
             )
         except ValueError as error:

@@ -32,9 +32,10 @@ _SUMS = ("n", "sum_ns", "zero", "errors")
 
 def kept(found: Opened) -> dict[str, Any]:
     """What is open, as a record keeps it."""
-    state, text, last_ns = found
-    plain = {"state": base64.b64encode(state).decode(), "text": base64.b64encode(text).decode()}
-    return {**plain, "last_ns": last_ns}
+    state, before, text, last_ns, at_s = found
+    parts = {"state": state, "before": before, "text": text}
+    plain = {name: base64.b64encode(part).decode() for name, part in parts.items()}
+    return {**plain, "last_ns": last_ns, "at_s": at_s}
 
 
 def with_open(settled: Counts, options: Options) -> Counts:
@@ -51,7 +52,7 @@ def open_in(
 ) -> tuple[dict[str, pa.Table], list[dict[str, Any]]]:
     """The counts of what is open in sources, and the sources with it; nothing where nothing is."""
     several = [(i, opened(s)) for i, s in enumerate(sources) if s["format"]]
-    several = [(i, found) for i, found in several if found[0] or found[1]]
+    several = [(i, found) for i, found in several if any(found[:3])]
     whole = list(sources)
     if not several:
         return {}, whole

@@ -72,7 +72,9 @@ def looked_at(
             refused[number] = _refused(source, with_names(why, [source], [path]))
             continue
         size, mark = _size_and_mark(source)
-        part = None if length is None else (length, 0, _blocks(length, source))
+        goes_on = number + 1 < len(sources) and sources[number + 1].follows
+        alone = length is not None and not source.follows and not goes_on
+        part = (length, 0, _blocks(length, source)) if length is not None and alone else None
         work = size if length is None else max(0, length - source.skip_bytes)
         told = replace(source, format=form)
         whole.append(Piece(told, number, part, part is None or joins, work, size, mark))
@@ -97,13 +99,21 @@ def cut(whole: Iterable[Piece], most_bytes: int) -> list[Piece]:
 
 
 def shared_out(pieces: Sequence[Piece], shares: int) -> list[list[Piece]]:
-    """Pieces in at most so many shares of like work: the largest first, each where least is."""
-    found: list[list[Piece]] = [[] for _ in range(max(1, min(shares, len(pieces))))]
+    """Pieces in at most so many shares of like work: the largest first, each where least is. Files
+    of which each goes on with the other stay together, in their order.
+    """
+    together: list[list[Piece]] = []
+    for piece in pieces:
+        if piece.source.follows and together:
+            together[-1].append(piece)
+        else:
+            together.append([piece])
+    found: list[list[Piece]] = [[] for _ in range(max(1, min(shares, len(together))))]
     least = [(0, at) for at in range(len(found))]
-    for piece in sorted(pieces, key=lambda p: -p.work_bytes):
+    for some in sorted(together, key=lambda run: -sum(p.work_bytes for p in run)):
         work, at = heapq.heappop(least)
-        found[at].append(piece)
-        heapq.heappush(least, (work + piece.work_bytes, at))
+        found[at] += some
+        heapq.heappush(least, (work + sum(p.work_bytes for p in some), at))
     return found
 
 
@@ -139,11 +149,21 @@ def joined(
         _append(whole[number], one)
         before = spans[number]
         if before and span:
-            whole[number]["back"] += span[0] < before[1] - _core.LOG_BACK_NS
+            _between(whole[number], before[1], span[0])
             spans[number] = (before[0], span[1])
         else:
             spans[number] = before or span
     return [whole[number] for number in sorted(whole)]
+
+
+def _between(whole: dict[str, Any], from_ns: int, to_ns: int) -> None:
+    """The clock from the last entry of a piece to the first of the next one."""
+    as_set_back = _core.log_went_back(from_ns, to_ns)
+    if as_set_back is not None:
+        whole["back"] += 1
+        if as_set_back:
+            notes = whole["notes"]
+            notes[_core.LOG_HOUR_BACK] = notes.get(_core.LOG_HOUR_BACK, 0) + 1
 
 
 def _append(whole: dict[str, Any], following: dict[str, Any]) -> None:
@@ -154,8 +174,10 @@ def _append(whole: dict[str, Any], following: dict[str, Any]) -> None:
     for name in ("bytes", "lines", "entries", "unread", "back"):
         whole[name] += following[name]
     if "open" in following:
-        (*_, before), (state, text, last_ns) = whole["open"], following["open"]
-        whole["open"] = (state, text, before if last_ns is None else last_ns)
+        *_, last_before, at_before = whole["open"]
+        state, before, text, last_ns, at_s = following["open"]
+        last_ns = last_before if last_ns is None else last_ns
+        whole["open"] = (state, before, text, last_ns, at_before if at_s is None else at_s)
     whole["longest_line"] = max(whole["longest_line"], following["longest_line"])
     for what, n in following["notes"].items():
         whole["notes"][what] = whole["notes"].get(what, 0) + n

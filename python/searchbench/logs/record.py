@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from searchbench.errors import RecordError
 from searchbench.logs.counts import TEXTS, Counting, Counts, Options, Stored, count
 from searchbench.logs.opened import joined, kept, open_in, with_open
+from searchbench.logs.rotated import in_order
 from searchbench.logs.sources import (
     Source,
     called_as_before,
@@ -46,7 +47,7 @@ _SEEN = (
     "lines", "entries", "unread", "back", "longest_line", "examples", "other_formats", "notes",
 )  # fmt: skip
 # What must be the same in all increments: counts would not add up else.
-_SAME = ("zone", "unit", "parameters", "columns", "line", "distinct")
+_SAME = ("zone", "zones", "unit", "parameters", "columns", "line", "distinct")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ def _options(about: Mapping[str, Any]) -> Options:
     kept = about["options"]
     return Options(
         zone=kept["zone"],
+        zones=tuple((server, zone) for server, zone in kept.get("zones", ())),
         unit=kept["unit"],
         parameters=tuple(kept["parameters"]),
         columns=tuple((name, role, unit) for name, role, unit in kept["columns"]),
@@ -130,6 +132,8 @@ def add(
     if before is None and path.exists() and any(path.iterdir()):
         raise RecordError(f"{path} is not empty and no record of a log; name a new folder")
     wanted = orjson.loads(orjson.dumps({k: v for k, v in asdict(options).items() if k in _SAME}))
+    if before is not None:
+        before["options"].setdefault("zones", [])
     if before is not None and before["options"] != wanted:
         other = next(k for k in _SAME if before["options"].get(k) != wanted[k])
         raise RecordError(
@@ -144,6 +148,7 @@ def add(
         names_before = _names(stored) | _names(open_)
         entries_before = sum(s["entries"] for s in whole)
     known = called_as_before(known_again(sources, read_before), read_before)
+    known = in_order(known, options)
     with TemporaryDirectory(prefix="searchbench-logs-") as folder:
         made = counting(
             [with_header(source, Path(folder)) for source in known],
@@ -187,6 +192,7 @@ def _joined(before: list[dict[str, Any]], read: list[dict[str, Any]]) -> list[di
         now = source if source["format"] else {**source, "open": old.get("open", {})}
         merged = {**now, **{name: joined(old, source)[name] for name in _SEEN}}
         merged["format"] = source["format"] or old["format"]
+        merged["goes_on"] = bool(old.get("goes_on"))
         found[found.index(old)] = merged
     return found
 

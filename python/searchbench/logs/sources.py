@@ -36,7 +36,8 @@ class Source:
     place; ``header_bytes``: of that header. ``format``: "" is what the user says, or the content.
     ``lines``: the column of a Parquet file that has its lines; "" is no such file. All bytes are
     then counted of the lines. ``opened``: what the last reading left open (``counts.Opened``).
-    ``said``: the user said what its server is called.
+    ``said``: the user said what its server is called. ``follows``: it goes on where the source
+    before it in a list ended (``rotated``), as of the core.
     """
 
     path: str
@@ -49,8 +50,9 @@ class Source:
     header_bytes: int = 0
     format: str = ""
     lines: str = ""
-    opened: tuple[bytes, bytes, int | None] = (b"", b"", None)
+    opened: tuple[bytes, bytes, bytes, int | None, int | None] = (b"", b"", b"", None, None)
     said: bool = False
+    follows: int = 0
 
 
 def find(
@@ -228,11 +230,12 @@ def known_again(sources: Sequence[Source], before: Sequence[dict[str, Any]]) -> 
     return found
 
 
-def opened(read: Mapping[str, Any]) -> tuple[bytes, bytes, int | None]:
+def opened(read: Mapping[str, Any]) -> tuple[bytes, bytes, bytes, int | None, int | None]:
     """What a reading left open, as a record keeps it."""
     kept = read.get("open") or {}
-    state, text = (base64.b64decode(kept.get(name, "")) for name in ("state", "text"))
-    return state, text, kept.get("last_ns")
+    names = ("state", "before", "text")
+    state, before, text = (base64.b64decode(kept.get(name, "")) for name in names)
+    return state, before, text, kept.get("last_ns"), kept.get("at_s")
 
 
 def identity(read: dict[str, Any]) -> str:

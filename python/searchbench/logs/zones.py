@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -45,3 +46,22 @@ def offsets(name: str) -> tuple[tuple[int, int], ...]:
             before, after = (middle, after) if east(middle) == found[-1][1] else (before, middle)
         found.append((after, east(after)))
     return tuple(found)
+
+
+def zones_said(said: Iterable[str]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """``ZONE`` and ``SERVER=ZONE`` as the zone of all logs and those of single servers.
+
+    QueryError where there is no such zone, or where one is said twice.
+    """
+    of_all, found = "", dict[str, str]()
+    for text in said:
+        server, equals, zone = text.rpartition("=")
+        offsets(zone)
+        if not equals:
+            if of_all:
+                raise QueryError(f"--zone: {of_all} and {zone} are both for all logs; write the "
+                                 "zone of one server as NAME=ZONE")  # fmt: skip
+            of_all = zone
+        elif found.setdefault(server, zone) != zone:
+            raise QueryError(f"--zone: {server} has two zones, {found[server]} and {zone}")
+    return of_all, tuple(sorted(found.items()))

@@ -1,34 +1,58 @@
 //! Times as logs write them, as nanoseconds since 1970.
 //!
 //! Many logs write local time without its zone. `Zone` has the offsets that were in force, as the
-//! caller gives them. An hour that the clock went through twice is taken as its first passing, and
-//! counted (`Clock::ambiguous`); one that it left out, as if it had gone on.
+//! caller gives them. Where clocks are set back, an hour passes twice: a stamp in it is of the first
+//! passing, unless the log would go back by it; then it is of the second (`Clock::second`). An hour
+//! that clocks leave out is taken as if they had gone on.
+//!
+//! Longer than 450 lines with its tests: stamps, zones and the clock that keeps both are one thing.
+
+/// How far the stamps of one log may go back because entries that ended together are written in any
+/// order, in seconds.
+const DISORDER_S: i64 = 300;
 
 /// From which instant (UTC, seconds) which offset (seconds east) was in force; the first holds
 /// before it too. Empty: local time is kept as it is.
 #[derive(Clone, Debug, Default)]
 pub struct Zone(pub Vec<(i64, i64)>);
 
+/// The instants (UTC, seconds) that a local time may mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instants {
+    One(i64),
+    /// The clock passed it twice.
+    Two(i64, i64),
+    /// The clock left it out; what it would have been, had the clock gone on.
+    Skipped(i64),
+}
+
 impl Zone {
-    /// The instant of a local time, and whether there were two of them.
-    pub fn utc(&self, local_s: i64) -> (i64, bool) {
+    /// Whether clocks are ever set in it.
+    pub fn changes(&self) -> bool {
+        self.0.len() > 1
+    }
+
+    pub fn instants(&self, local_s: i64) -> Instants {
         let mut found: Option<i64> = None;
+        let mut skipped = None;
         for (i, &(from, offset)) in self.0.iter().enumerate() {
             let utc = local_s - offset;
             let begun = i == 0 || utc >= from;
-            let ended = self.0.get(i + 1).is_some_and(|&(next, _)| utc >= next);
+            let next = self.0.get(i + 1);
+            let ended = next.is_some_and(|&(next, _)| utc >= next);
             if begun && !ended {
                 if let Some(first) = found {
-                    return (first, true);
+                    return Instants::Two(first, utc);
                 }
                 found = Some(utc);
+            } else if begun && next.is_some_and(|&(from, offset)| local_s - offset < from) {
+                skipped = Some(utc);
             }
         }
-        let last = || {
-            let after = self.0.partition_point(|&(from, _)| from <= local_s);
-            local_s - self.0.get(after.saturating_sub(1)).map_or(0, |&(_, o)| o)
-        };
-        (found.unwrap_or_else(last), false)
+        match (found, skipped) {
+            (Some(utc), _) => Instants::One(utc),
+            (None, skipped) => Instants::Skipped(skipped.unwrap_or(local_s)),
+        }
     }
 }
 
@@ -168,15 +192,29 @@ pub fn duration(text: &[u8], unit_ns: u64) -> Option<(u64, u32)> {
     decimal(text, unit_ns).filter(|&(ns, _)| ns <= 10_000_000_000_000_000)
 }
 
+/// Which passing of a local time a stamp is of.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Passing {
+    #[default]
+    Only,
+    First,
+    Second,
+    Skipped,
+}
+
 /// Turns stamps into instants; remembers the last second, which most lines share.
 #[derive(Clone, Default)]
 pub struct Clock {
     pub zone: Zone,
-    pub ambiguous: u64,
+    /// The instant (UTC, seconds) of the last stamp without a zone of its own.
+    at_s: Option<i64>,
+    first: u64,
+    second: u64,
+    skipped: u64,
     last: [u8; 32],
     last_len: usize,
     last_s: i64,
-    last_twice: bool,
+    last_passing: Passing,
 }
 
 impl Clock {
@@ -185,6 +223,30 @@ impl Clock {
             zone: zone.clone(),
             ..Clock::default()
         }
+    }
+
+    /// The log goes on behind an entry of this instant (UTC, seconds), if it is known.
+    pub fn go_on(&mut self, at_s: Option<i64>) {
+        self.at_s = at_s;
+        self.last_len = 0;
+        self.last_passing = Passing::Only;
+    }
+
+    /// The instant of the last stamp that had no zone of its own.
+    pub fn at_s(&self) -> Option<i64> {
+        self.at_s
+    }
+
+    /// Whether the last stamp means one instant, whatever stands before it.
+    pub fn is_sure(&self) -> bool {
+        !matches!(self.last_passing, Passing::First | Passing::Second)
+    }
+
+    /// Tells what was met since the last time, and forgets it.
+    pub fn tell(&mut self, mut note: impl FnMut(&'static str, u64)) {
+        note(TWICE, std::mem::take(&mut self.first));
+        note(SECOND, std::mem::take(&mut self.second));
+        note(SKIPPED, std::mem::take(&mut self.skipped));
     }
 
     /// The second (UTC) of a stamp; `local` parses it into seconds of local time, or, where the
@@ -197,10 +259,10 @@ impl Clock {
     ) -> Option<i64> {
         if self.last_len != stamp.len() || &self.last[..stamp.len()] != stamp {
             let (s, is_utc) = parse(stamp)?;
-            (self.last_s, self.last_twice) = if is_utc || self.zone.0.is_empty() {
-                (s, false)
+            (self.last_s, self.last_passing) = if is_utc || self.zone.0.is_empty() {
+                (s, Passing::Only)
             } else {
-                self.zone.utc(s)
+                self.instant(s)
             };
             self.last_len = 0;
             if stamp.len() <= self.last.len() {
@@ -208,10 +270,37 @@ impl Clock {
                 self.last_len = stamp.len();
             }
         }
-        self.ambiguous += u64::from(self.last_twice);
+        match self.last_passing {
+            Passing::Only => {}
+            Passing::First => self.first += 1,
+            Passing::Second => self.second += 1,
+            Passing::Skipped => self.skipped += 1,
+        }
         Some(self.last_s)
     }
+
+    fn instant(&mut self, local_s: i64) -> (i64, Passing) {
+        let found = match self.zone.instants(local_s) {
+            Instants::One(utc) => (utc, Passing::Only),
+            Instants::Skipped(utc) => (utc, Passing::Skipped),
+            Instants::Two(first, second) => {
+                let from = self.at_s.map_or(i64::MIN, |at| at - DISORDER_S);
+                if first < from && second >= from {
+                    (second, Passing::Second)
+                } else {
+                    (first, Passing::First)
+                }
+            }
+        };
+        self.at_s = Some(found.0);
+        found
+    }
 }
+
+/// Notes on entries of hours in which clocks are set.
+pub const TWICE: &str = "in an hour that the clock passed twice, taken as its first passing";
+pub const SECOND: &str = "in an hour that the clock passed twice, in its second passing";
+pub const SKIPPED: &str = "in an hour that the clock left out, taken as if it had gone on";
 
 /// `2026-11-22T11:03:30` or with a blank in place of the T: seconds as written.
 pub fn iso(text: &[u8]) -> Option<i64> {
@@ -283,20 +372,77 @@ mod tests {
         assert_eq!(days(2000, 2, 29), 11_016);
     }
 
-    #[test]
-    fn an_hour_that_passed_twice_is_the_first_and_said() {
-        // Paris, 25 October 2026: 03:00 summer time becomes 02:00 at 01:00 UTC.
+    /// Paris in 2026: on 29 March 02:00 becomes 03:00, on 25 October 03:00 becomes 02:00, at 01:00
+    /// UTC.
+    fn paris() -> (Zone, i64, i64) {
+        let forward = days(2026, 3, 29) * 86_400 + 3600;
         let back = days(2026, 10, 25) * 86_400 + 3600;
-        let zone = Zone(vec![(0, 7200), (back, 3600)]);
+        let zone = Zone(vec![(0, 3600), (forward, 7200), (back, 3600)]);
+        (zone, forward, back)
+    }
+
+    fn met(clock: &mut Clock) -> [u64; 3] {
+        let mut found = Vec::new();
+        clock.tell(|_, n| found.push(n));
+        [found[0], found[1], found[2]]
+    }
+
+    #[test]
+    fn a_local_time_is_one_instant_or_two_or_none() {
+        let (zone, forward, back) = paris();
         let local = |h: i64, m: i64| days(2026, 10, 25) * 86_400 + h * 3600 + m * 60;
-        assert_eq!(zone.utc(local(1, 59)), (back - 3660, false));
-        assert_eq!(zone.utc(local(2, 30)), (back - 1800, true));
-        assert_eq!(zone.utc(local(3, 0)), (back + 3600, false));
+        assert_eq!(zone.instants(local(1, 59)), Instants::One(back - 3660));
+        let both = Instants::Two(back - 1800, back + 1800);
+        assert_eq!(zone.instants(local(2, 30)), both);
+        assert_eq!(zone.instants(local(3, 0)), Instants::One(back + 3600));
+        let spring = |h: i64, m: i64| days(2026, 3, 29) * 86_400 + h * 3600 + m * 60;
+        assert_eq!(zone.instants(spring(1, 59)), Instants::One(forward - 60));
+        assert_eq!(
+            zone.instants(spring(2, 30)),
+            Instants::Skipped(forward + 1800)
+        );
+        assert_eq!(zone.instants(spring(3, 0)), Instants::One(forward));
+        // West of Greenwich: New York, 8 March 2026, 02:00 becomes 03:00 at 07:00 UTC.
+        let west = days(2026, 3, 8) * 86_400 + 7 * 3600;
+        let zone = Zone(vec![(0, -18_000), (west, -14_400)]);
+        let gap = zone.instants(west - 18_000 + 1800);
+        assert_eq!(gap, Instants::Skipped(west + 1800));
+    }
+
+    #[test]
+    fn an_hour_that_passes_twice_passes_again_where_the_log_would_go_back() {
+        let (zone, _, back) = paris();
         let mut clock = Clock::new(&zone);
-        clock.iso_ns(b"2026-10-25 02:30:00.5").unwrap();
+        let mut at = |text: &str| clock.iso_ns(text.as_bytes()).unwrap() / 1_000_000_000 - back;
+        assert_eq!(at("2026-10-25 01:59:59"), -3601);
+        assert_eq!(at("2026-10-25 02:00:00"), -3600);
+        assert_eq!(at("2026-10-25 02:59:59.9"), -1);
+        assert_eq!(at("2026-10-25 02:00:00.1"), 0);
+        // One that is written late is still of the first passing, and the next of the second.
+        assert_eq!(at("2026-10-25 02:59:58"), -2);
+        assert_eq!(at("2026-10-25 02:00:03"), 3);
+        assert_eq!(at("2026-10-25 02:40:00"), 2400);
+        assert_eq!(at("2026-10-25 03:00:01"), 3601);
+        assert_eq!(at("2026-10-25 02:59:59"), 3599);
+        assert_eq!(met(&mut clock), [3, 4, 0]);
+    }
+
+    #[test]
+    fn where_nothing_shows_the_second_passing_it_is_the_first() {
+        let (zone, _, back) = paris();
+        let mut clock = Clock::new(&zone);
+        let later = clock.iso_ns(b"2026-12-01 00:00:00").unwrap();
+        // The clock was set back by weeks: which passing is meant is not known.
+        let then = clock.iso_ns(b"2026-10-25 02:30:00").unwrap();
+        assert!(then < later && then / 1_000_000_000 == back - 1800);
         clock.iso_ns(b"2026-10-25 02:30:00.6").unwrap();
         clock.iso_ns(b"2026-10-25 03:30:00").unwrap();
-        assert_eq!(clock.ambiguous, 2);
+        assert!(clock.is_sure());
+        assert_eq!(met(&mut clock), [2, 0, 0]);
+        clock.go_on(Some(back + 60));
+        let again = clock.iso_ns(b"2026-10-25 02:02:00").unwrap() / 1_000_000_000;
+        assert_eq!(again, back + 120);
+        assert!(!clock.is_sure());
     }
 
     #[test]

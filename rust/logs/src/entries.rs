@@ -11,9 +11,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::detect::detect;
 use crate::entry::{Entry, Fault, Kind};
-use crate::format::{Format, Out, Seen, reader};
+use crate::format::{Format, Out, Reader, Seen, reader};
 use crate::queries::{Local, Shared};
-use crate::run::{Open, Options, Read as Done, Source};
+use crate::run::{Follows, Open, Options, Read as Done, Source};
+use crate::seam::{Moved, before, newlines, tail};
 use crate::source::{Cutter, Opened, open};
 use crate::tally::Tally;
 
@@ -112,7 +113,10 @@ pub fn read(
     let (mut queries, shared) = (Local::default(), Shared::new(0));
     let mut reads = Vec::new();
     let mut bytes = 0;
+    let mut going_on: Option<(Box<dyn Reader>, Format, Vec<u8>)> = None;
     for (number, source) in sources.iter().enumerate() {
+        let next = sources.get(number + 1);
+        let goes_on = next.is_some_and(|next| next.follows != Follows::No);
         let mut done = Done {
             source: source.clone(),
             format: None,
@@ -121,8 +125,13 @@ pub fn read(
             seen: Seen::default(),
             open: Open::default(),
         };
-        let (format, stream) = match opened(source) {
+        let mut named = source.clone();
+        if let Some((_, format, _)) = &going_on {
+            named.format = format.name().to_owned();
+        }
+        let (format, mut stream) = match opened(&named) {
             Ok(found) => found,
+            Err(why) if going_on.is_some() => return Err(why),
             Err(why) => {
                 done.refused = why;
                 reads.push(done);
@@ -141,19 +150,41 @@ pub fn read(
             source: source.server.as_bytes(),
             seen: Seen::default(),
         };
-        let mut reader = reader(format, &options.settings);
-        let mut cutter = Cutter::new(stream, source.skip).map_err(damaged)?;
-        while let Some(block) = cutter.cut().map_err(damaged)? {
+        let (mut reader, text) = match going_on.take() {
+            Some((reader, _, text)) => (reader, before(text, source.follows)),
+            None => {
+                let settings = options.settings.of_server(source.server.as_bytes());
+                (reader(format, &settings), Vec::new())
+            }
+        };
+        std::io::copy(&mut (&mut stream).take(source.skip), &mut std::io::sink())
+            .map_err(damaged)?;
+        let whole = std::io::Cursor::new(text.clone()).chain(stream);
+        let mut cutter = Cutter::new(whole, 0).map_err(damaged)?;
+        let mut open = Vec::new();
+        while let Some(mut block) = cutter.cut().map_err(damaged)? {
+            if goes_on {
+                open = tail(&mut block, &mut cutter.bytes, format, true);
+            }
             reader.read(&block, &mut out);
             if !tick(bytes + cutter.bytes) {
                 return Err("interrupted".to_owned());
             }
         }
-        reader.end(&mut out);
-        done.seen = out.seen;
-        done.bytes = cutter.bytes;
-        bytes += cutter.bytes;
+        if !goes_on {
+            reader.end(&mut out);
+        }
+        let moved = Moved {
+            taken: newlines(&text),
+            handed: newlines(&open),
+        };
+        done.seen = moved.counted(out.seen);
+        done.bytes = (cutter.bytes + open.len() as u64).saturating_sub(text.len() as u64);
+        bytes += done.bytes;
         reads.push(done);
+        if goes_on {
+            going_on = Some((reader, format, open));
+        }
     }
     if !reads.is_empty() && reads.iter().all(|r| r.format.is_none()) {
         let reasons: Vec<&str> = reads.iter().map(|r| r.refused.as_str()).collect();

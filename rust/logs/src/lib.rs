@@ -22,6 +22,7 @@ mod queue;
 pub mod run;
 mod saved;
 mod scan;
+mod seam;
 pub mod source;
 pub mod sql;
 mod table;
@@ -29,5 +30,5 @@ pub mod tables;
 pub mod tally;
 pub mod words;
 
-pub use look::look;
-pub use run::{Log, Open, Options, Part, Read, Source};
+pub use look::{look, look_at_ends};
+pub use run::{Follows, Log, Open, Options, Part, Read, Source};

@@ -3,10 +3,13 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use crate::clock::TWICE;
 use crate::detect::detect;
-use crate::format::{Format, hold};
+use crate::format::{Format, Out, Seen, Settings, hold, looks_text, reader, waits};
+use crate::queries::{Local, Shared};
 use crate::run::Source;
-use crate::source::{LONGEST, Opened, open};
+use crate::source::{Block, LONGEST, Opened, open};
+use crate::tally::Tally;
 
 /// What a source is, before it is read.
 pub struct Looked {
@@ -19,6 +22,11 @@ pub struct Looked {
 
 /// Opens a source, and says its format; Err with a sentence where it cannot be read.
 pub fn opened(source: &Source) -> Result<(Opened, Format), String> {
+    let (opened, format, _) = opened_with_head(source)?;
+    Ok((opened, format))
+}
+
+fn opened_with_head(source: &Source) -> Result<(Opened, Format, Vec<u8>), String> {
     let (opened, head) = open(&source.path)?;
     let format = if source.format.is_empty() {
         detect(&head, &source.path)
@@ -32,7 +40,7 @@ pub fn opened(source: &Source) -> Result<(Opened, Format), String> {
             )
         })
     };
-    Ok((opened, format?))
+    Ok((opened, format?, head))
 }
 
 /// What a source is; nothing is counted.
@@ -63,23 +71,142 @@ pub fn end_of(file: &File, now: u64, keep_tail: bool) -> u64 {
     }
 }
 
-/// Where the next reading of a file begins, and what stands from there up to `len`, its last line
-/// break: an entry that may go on. Nothing before `skip` is looked at.
-pub fn open_from(file: &File, format: Format, skip: u64, len: u64) -> (u64, Vec<u8>) {
+/// Where a reading of a file ends, if more may follow.
+pub struct Held {
+    /// Where the next one begins.
+    pub end: u64,
+    /// How much of what stands before the file is read.
+    pub begun: usize,
+    /// What stands in the file from `end` up to its last line break: an entry that may go on.
+    pub text: Vec<u8>,
+}
+
+/// Where a reading of a file from `skip` to `len`, its last line break, ends. `before`: what was
+/// handed over by the file before it.
+pub fn open_from(file: &File, format: Format, skip: u64, len: u64, before: &[u8]) -> Held {
     let mut wanted = 64 << 10;
+    let all = || Held {
+        end: len.max(skip),
+        begun: before.len(),
+        text: Vec::new(),
+    };
     loop {
         let from = len.saturating_sub(wanted).max(skip);
-        let mut bytes = vec![0; len.saturating_sub(from) as usize];
-        if file.read_exact_at(&mut bytes, from).is_err() {
-            return (len, Vec::new());
+        let begins = from == skip;
+        let first = if begins { before } else { b"" };
+        let mut bytes = first.to_vec();
+        bytes.resize(first.len() + len.saturating_sub(from) as usize, 0);
+        if file.read_exact_at(&mut bytes[first.len()..], from).is_err() {
+            return all();
         }
-        if let Some(at) = hold(format, &bytes, from == skip) {
-            return (from + at as u64, bytes.split_off(at));
+        // Of a line that began before there may be no end yet.
+        let whole = if bytes.len() > first.len() {
+            bytes.len()
+        } else {
+            memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1)
+        };
+        if let Some(at) = hold(format, &bytes[..whole], begins) {
+            if at < first.len() {
+                return Held {
+                    end: skip,
+                    begun: at,
+                    text: bytes.split_off(first.len()),
+                };
+            }
+            return Held {
+                end: from + (at - first.len()) as u64,
+                begun: before.len(),
+                text: bytes.split_off(at),
+            };
         }
         if wanted > LONGEST as u64 {
-            return (len, Vec::new());
+            return all();
         }
         wanted *= 8;
+    }
+}
+
+/// The ends of a source, by which it is known whether it goes on with another.
+#[derive(Default)]
+pub struct AtEnds {
+    /// Its format; None where it cannot be read.
+    pub format: Option<Format>,
+    /// The first entry at its beginning.
+    pub first_ns: Option<i64>,
+    /// Its first line begins an entry.
+    pub begins: bool,
+    /// Its first stamp is in an hour that passed twice.
+    pub twice: bool,
+    /// A line at its end waits for another, as far as that can be seen without unpacking it.
+    pub waits: bool,
+}
+
+/// Lines at the beginning that are looked at for an entry.
+const FIRST_LINES: usize = 200;
+
+/// Whether the first line may be the end of one: it has nothing but its end; or its format reads any
+/// prefix, but this one has no stamp, and the lines below have one, or there are none.
+fn is_rest(format: Format, head: &[u8]) -> bool {
+    if head.starts_with(b"\n") || head.starts_with(b"\r\n") {
+        return true;
+    }
+    let begun = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"\t");
+    let mut lines = head.split(|&b| b == b'\n').filter(begun);
+    if format != Format::PostgresText || lines.next().is_none_or(looks_text) {
+        return false;
+    }
+    let mut below = lines.take(FIRST_LINES).peekable();
+    below.peek().is_none() || below.any(looks_text)
+}
+
+/// Looks at the beginning and at the end of a source.
+pub fn look_at_ends(source: &Source, settings: &Settings) -> AtEnds {
+    let Ok((opened, format, head)) = opened_with_head(source) else {
+        return AtEnds::default();
+    };
+    let settings = settings.of_server(source.server.as_bytes());
+    let (mut local, shared) = (Local::default(), Shared::new(0));
+    let mut read = |lines: usize| {
+        let end = memchr::memchr_iter(b'\n', &head).nth(lines - 1);
+        let bytes = head[..end.map_or(head.len(), |at| at + 1)].to_vec();
+        let mut tally = Tally::keeping();
+        let mut out = Out {
+            tally: &mut tally,
+            queries: &mut local,
+            shared: &shared,
+            source: b"",
+            seen: Seen::default(),
+        };
+        let mut reader = reader(format, &settings);
+        let block = Block {
+            begin: 0,
+            end: bytes.len(),
+            bytes,
+            number: 0,
+        };
+        reader.read(&block, &mut out);
+        reader.end(&mut out);
+        (out.seen, !reader.clock().is_sure())
+    };
+    let (first_line, _) = read(1);
+    let (first_lines, _) = read(FIRST_LINES);
+    let bad = first_line.examples.iter().any(|&(line, ..)| line == 1) || is_rest(format, &head);
+    let twice = first_lines.notes.iter().any(|&(what, _)| what == TWICE);
+    let waits = match opened {
+        Opened::File(file, now) => {
+            let len = whole_lines(&file, now);
+            let from = len.saturating_sub(256 << 10);
+            let mut bytes = vec![0; (len - from) as usize];
+            file.read_exact_at(&mut bytes, from).is_ok() && waits(format, &bytes)
+        }
+        Opened::Stream(_) => false,
+    };
+    AtEnds {
+        format: Some(format),
+        first_ns: first_lines.first_ns,
+        begins: !bad,
+        twice,
+        waits,
     }
 }
 

@@ -2,23 +2,34 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use crate::format::Format;
-use crate::source::{Block, Opened, Span};
+use crate::source::{Block, Span};
 
 pub enum Work {
-    /// A block of a file, not read yet.
-    Far(Arc<File>, Span, u64),
+    /// A block of a file, not read yet; and how many blocks come before the first of its span.
+    Far(Arc<File>, Span, u64, u64),
     Near(Block),
-    /// A whole source, whose lines must come in order.
-    Whole(Opened, u64),
+    /// Whole sources, whose lines must come in order.
+    Whole(Vec<Link>),
+}
+
+/// A source that is read after those before it.
+pub struct Link {
+    pub source: usize,
+    pub stream: Box<dyn Read + Send>,
+    /// Bytes of the stream that were read before.
+    pub skip: u64,
 }
 
 pub struct Job {
     pub source: usize,
     pub format: Format,
+    /// The instant of the last stamp before it, where that matters.
+    pub at_s: Option<i64>,
     pub work: Work,
 }
 

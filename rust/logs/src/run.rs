@@ -2,6 +2,8 @@
 //!
 //! Blocks are counted in whatever order they are done: counts do not depend on it. What does (line
 //! numbers, a clock that goes back) is kept for each block and put together in order.
+//!
+//! Longer than 450 lines: how sources are cut, handed to threads and put together is one thing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -11,11 +13,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::format::{Format, Out, Reader, Seen, Settings, hold, reader};
+use crate::format::{Format, Out, Reader, Seen, Settings, reader};
 use crate::look::{end_of, open_from, opened};
 use crate::queries::{Local, Shared, give_back};
-use crate::queue::{Job, Queue, Work};
+use crate::queue::{Job, Link, Queue, Work};
 use crate::saved::{Saved, Saving};
+use crate::seam::{Ends, Handed, Moved, before, between, newlines, seam, tail};
 use crate::source::{BLOCK, Block, Cutter, Opened, Span, block_of};
 use crate::tally::Tally;
 
@@ -33,6 +36,19 @@ pub struct Source {
     pub part: Option<Part>,
     /// What was open at the end of the last reading.
     pub open: Open,
+    /// Whether it goes on where the source before it ended, of which it takes over what is open.
+    pub follows: Follows,
+}
+
+/// How a source goes on where the one before it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Follows {
+    #[default]
+    No,
+    /// With a line of its own.
+    Next,
+    /// Perhaps within a line, or within an entry of several.
+    Within,
 }
 
 /// What a reading leaves to the next one of the same source.
@@ -40,10 +56,14 @@ pub struct Source {
 pub struct Open {
     /// What its reader holds (`Reader::save`).
     pub state: Vec<u8>,
+    /// Lines of the file before that one, that were not read: they stand before its beginning.
+    pub before: Vec<u8>,
     /// Lines that were not read, because their entry may go on; the next reading begins with them.
     pub text: Vec<u8>,
     /// The time of the last entry.
     pub last_ns: Option<i64>,
+    /// The instant of the last stamp (UTC, seconds) that was read, where its zone changes.
+    pub at_s: Option<i64>,
 }
 
 /// Some blocks of a file: the very ones that a reading of the whole file has, so what is counted of
@@ -103,11 +123,13 @@ struct Floor<'a> {
     queue: Queue,
     options: &'a Options,
     sources: &'a [Source],
+    /// Those of the server of each source.
+    settings: Vec<Settings>,
     shared: &'a Shared,
     /// Of each block of each source, what was seen in it.
     seen: Mutex<BTreeMap<(usize, u64), Seen>>,
     /// Of sources that a thread reads whole: bytes, and what is left open.
-    streamed: Mutex<HashMap<usize, (u64, Open)>>,
+    streamed: Mutex<HashMap<usize, (u64, Open, Moved)>>,
     /// Bytes of blocks of streams that were read, for the next ones.
     spare: Mutex<Vec<Vec<u8>>>,
     bytes: AtomicU64,
@@ -119,6 +141,20 @@ impl Floor<'_> {
     fn fail(&self, why: String) {
         self.failed.lock().unwrap().get_or_insert(why);
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the next source goes on where this one ends.
+    fn goes_on(&self, source: usize) -> bool {
+        let next = self.sources.get(source + 1);
+        next.is_some_and(|next| next.follows != Follows::No)
+    }
+
+    /// By what a reader of this source is told from readers of the same format in other zones.
+    fn zone_of(&self, source: usize) -> usize {
+        let name = self.sources[source].server.as_bytes();
+        let zones = &self.options.settings.zones;
+        let own = zones.iter().position(|(of, _)| of == name);
+        own.unwrap_or(usize::MAX)
     }
 }
 
@@ -142,6 +178,10 @@ pub fn read(
         queue: Queue::default(),
         options,
         sources,
+        settings: sources
+            .iter()
+            .map(|s| options.settings.of_server(s.server.as_bytes()))
+            .collect(),
         shared: &log.queries,
         seen: Mutex::default(),
         streamed: Mutex::default(),
@@ -151,6 +191,7 @@ pub fn read(
         stop: AtomicBool::new(false),
     };
     let mut reads: Vec<Read> = Vec::new();
+    let mut moved: Vec<Moved> = Vec::new();
     let mut tallies: Vec<Tally> = Vec::new();
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| work(&floor))).collect();
@@ -160,11 +201,15 @@ pub fn read(
             }
             !floor.stop.load(Ordering::Relaxed)
         };
-        for (number, source) in sources.iter().enumerate() {
+        let (mut handed, mut links) = (Handed::default(), Vec::new());
+        for number in 0..sources.len() {
             if !go_on() {
                 break;
             }
-            reads.push(feed(&floor, number, source, threads * 2, &mut go_on));
+            let most = threads * 2;
+            let (read, of_lines) = feed(&floor, number, &mut handed, &mut links, most, &mut go_on);
+            reads.push(read);
+            moved.push(of_lines);
         }
         floor.queue.close();
         while !workers.iter().all(|w| w.is_finished()) {
@@ -182,27 +227,37 @@ pub fn read(
         return Err(why);
     }
     let streamed = floor.streamed.into_inner().unwrap();
-    for read in reads
-        .iter_mut()
-        .filter(|r| r.source.part.is_none_or(|p| p.from == 0))
-    {
-        // The clock goes on where the last reading ended.
-        read.seen.first_ns = read.source.open.last_ns;
-        read.seen.last_ns = read.source.open.last_ns.unwrap_or_default();
+    let mut seen = floor.seen.into_inner().unwrap();
+    let mut of_blocks = seen.iter_mut().peekable();
+    let mut last_ns = None;
+    for (number, read) in reads.iter_mut().enumerate() {
+        // The clock goes on where the last reading ended, or the file before.
+        let own = read.source.part.is_none_or(|p| p.from == 0);
+        let follows = read.source.follows != Follows::No;
+        let before = if follows {
+            last_ns
+        } else {
+            read.source.open.last_ns
+        };
+        read.seen.first_ns = before.filter(|_| own);
+        read.seen.last_ns = read.seen.first_ns.unwrap_or_default();
+        while let Some((_, block)) = of_blocks.next_if(|((source, _), _)| *source == number) {
+            read.seen.append(std::mem::take(block));
+        }
+        last_ns = read.seen.first_ns.map(|_| read.seen.last_ns);
     }
-    for ((source, _), seen) in floor.seen.into_inner().unwrap() {
-        reads[source].seen.append(seen);
-    }
-    for (source, (bytes, open)) in streamed {
+    for (source, (bytes, open, of_lines)) in streamed {
         // Of a file it is known before what is left of its end.
         let text = std::mem::take(&mut reads[source].open.text);
         (reads[source].bytes, reads[source].open) = (bytes, open);
         if !text.is_empty() {
             reads[source].open.text = text;
         }
+        moved[source] = of_lines;
     }
-    for read in &mut reads {
+    for (read, of_lines) in reads.iter_mut().zip(moved) {
         read.open.last_ns = read.seen.first_ns.map(|_| read.seen.last_ns);
+        read.seen = of_lines.counted(std::mem::take(&mut read.seen));
     }
     if !reads.is_empty() && reads.iter().all(|r| r.format.is_none()) {
         let reasons: Vec<&str> = reads.iter().map(|r| r.refused.as_str()).collect();
@@ -216,14 +271,17 @@ pub fn read(
     Ok(())
 }
 
-/// Opens a source and puts its blocks into the queue.
+/// Opens a source and puts its blocks into the queue. `handed`: what the source before it left, and
+/// what it leaves; `links`: sources that one thread reads one after another.
 fn feed(
     floor: &Floor<'_>,
     number: usize,
-    source: &Source,
+    handed: &mut Handed,
+    links: &mut Vec<Link>,
     most: usize,
     go_on: &mut dyn FnMut() -> bool,
-) -> Read {
+) -> (Read, Moved) {
+    let source = &floor.sources[number];
     let mut read = Read {
         source: source.clone(),
         format: None,
@@ -232,75 +290,130 @@ fn feed(
         seen: Seen::default(),
         open: Open::default(),
     };
-    let (opened, format) = match opened(source) {
+    let mut moved = Moved::default();
+    let mut named = source.clone();
+    let follows = source.follows != Follows::No && handed.format.is_some();
+    let goes_on_here = floor.goes_on(number);
+    let given = std::mem::take(handed);
+    if let Some(format) = given.format.filter(|_| follows) {
+        named.format = format.name().to_owned();
+    }
+    let (opened, format) = match opened(&named) {
         Ok(found) => found,
         Err(why) => {
+            if follows {
+                floor.fail(why.clone());
+            }
             read.refused = why;
-            return read;
+            return (read, moved);
         }
     };
     read.format = Some(format);
-    let job = |work| Job {
+    let (text, mut at_s) = if follows {
+        (before(given.text, source.follows), given.at_s)
+    } else {
+        (source.open.before.clone(), source.open.at_s)
+    };
+    if goes_on_here {
+        handed.format = Some(format);
+    }
+    let keep = floor.options.keep_tail || goes_on_here;
+    let mut ends = Ends::new(format, &floor.settings[number]);
+    let job = |work, at_s| Job {
         source: number,
         format,
+        at_s,
         work,
     };
     match opened {
         Opened::File(file, now) => {
             let len = match source.part {
                 Some(part) => part.len,
-                None => end_of(&file, now, floor.options.keep_tail),
+                None => end_of(&file, now, keep),
             };
             if len > now {
                 let path = &source.path;
                 floor.fail(format!("{path} was cut short while it was read"));
-                return read;
+                return (read, moved);
             }
-            let mut end = len;
-            if floor.options.keep_tail {
-                (end, read.open.text) = open_from(&file, format, source.skip, len);
-            }
-            read.bytes = end.saturating_sub(source.skip);
-            let all = read.bytes.div_ceil(BLOCK as u64);
             if format.joins() {
-                // The file as a stream, no further than where this reading ends.
-                let stream = At {
-                    file,
-                    at: source.skip,
-                    end,
-                };
-                let work = Work::Whole(Opened::Stream(Box::new(stream)), 0);
-                floor.queue.put(job(work), most, go_on);
-                return read;
-            }
-            let (from, to) = source
-                .part
-                .map_or((0, all), |p| (p.from.min(all), p.to.min(all)));
-            let upto = |block: u64| (source.skip + block * BLOCK as u64).min(end);
-            read.bytes = upto(to).saturating_sub(upto(from));
-            let span = Span {
-                skip: source.skip,
-                end,
-                len,
-            };
-            for n in from..to {
-                let work = Work::Far(file.clone(), span, n);
-                if !floor.queue.put(job(work), most, go_on) {
-                    break;
+                let mut end = if goes_on_here { now } else { len };
+                if floor.options.keep_tail && !goes_on_here && !follows {
+                    let held = open_from(&file, format, source.skip, len, &[]);
+                    (end, read.open.text) = (held.end, held.text);
                 }
+                read.bytes = end.saturating_sub(source.skip);
+                // The file as a stream, no further than where this reading ends.
+                let (at, of) = (source.skip, identity(&file));
+                let stream: Box<dyn std::io::Read + Send> = if links.is_empty() {
+                    Box::new(At { file, at, end })
+                } else {
+                    Box::new(Late::new(named, Some(Stretch { of, at, end })))
+                };
+                links.push(Link {
+                    source: number,
+                    stream,
+                    skip: 0,
+                });
+                if !goes_on_here {
+                    let work = Work::Whole(std::mem::take(links));
+                    floor.queue.put(job(work, None), most, go_on);
+                }
+                return (read, moved);
+            }
+            let fed = Fed {
+                floor,
+                file: &file,
+                text: &text,
+                now,
+                len,
+                goes_on: goes_on_here,
+                keep,
+            };
+            match fed.blocks(
+                number,
+                &mut ends,
+                &mut read,
+                &mut moved,
+                handed,
+                &mut at_s,
+                &mut |work, at_s| floor.queue.put(job(work, at_s), most, go_on),
+            ) {
+                Ok(()) => handed.at_s = at_s,
+                Err(e) => floor.fail(format!("{} cannot be read: {e}", source.path)),
+            }
+            if floor.options.keep_tail && !goes_on_here {
+                read.open.at_s = at_s;
             }
         }
-        Opened::Stream(stream) if format.joins() => {
-            let work = Work::Whole(Opened::Stream(stream), source.skip);
-            floor.queue.put(job(work), most, go_on);
+        Opened::Stream(mut stream) if format.joins() => {
+            if !links.is_empty() {
+                stream = Box::new(Late::new(named, None));
+            }
+            links.push(Link {
+                source: number,
+                stream,
+                skip: source.skip,
+            });
+            if !goes_on_here {
+                let work = Work::Whole(std::mem::take(links));
+                floor.queue.put(job(work, None), most, go_on);
+            }
         }
-        Opened::Stream(stream) => {
-            let cut = Cutter::new(stream, source.skip).and_then(|mut cutter| {
+        Opened::Stream(mut stream) => {
+            let cut = skipped(&mut stream, source.skip).and_then(|()| {
+                let whole = std::io::Cursor::new(text.clone()).chain(stream);
+                let mut cutter = Cutter::new(whole, 0)?;
                 while let Some(mut block) = cutter.cut()? {
-                    if floor.options.keep_tail {
-                        read.open.text = tail(&mut block, &mut cutter.bytes, format);
+                    if keep {
+                        read.open.text = tail(&mut block, &mut cutter.bytes, format, goes_on_here);
                     }
-                    if !floor.queue.put(job(Work::Near(block)), most, go_on) {
+                    let begins_s = at_s;
+                    at_s = ends.after(&block, at_s);
+                    if !floor
+                        .queue
+                        .put(job(Work::Near(block), begins_s), most, go_on)
+                    {
                         break;
                     }
                     cutter.spare = floor.spare.lock().unwrap().pop().unwrap_or_default();
@@ -308,27 +421,129 @@ fn feed(
                 Ok(cutter.bytes)
             });
             match cut {
-                Ok(bytes) => read.bytes = bytes,
+                Ok(bytes) => {
+                    let mut open = std::mem::take(&mut read.open);
+                    (read.bytes, moved) = settled(&text, bytes, &mut open, goes_on_here);
+                    if goes_on_here {
+                        (handed.text, handed.at_s) = (given_on(&mut open), at_s);
+                    } else if floor.options.keep_tail {
+                        open.at_s = at_s;
+                    }
+                    read.open = open;
+                }
                 Err(e) => floor.fail(format!("{} is damaged: {e}", source.path)),
             }
         }
     }
-    read
+    (read, moved)
 }
 
-/// Leaves out what follows the last line break of the last block, and ends the block before an entry
-/// that may go on: the lines from there on.
-fn tail(block: &mut Block, bytes: &mut u64, format: Format) -> Vec<u8> {
-    if block.end < block.bytes.len() {
-        return Vec::new();
+/// Passes over what was read before.
+fn skipped(stream: &mut dyn std::io::Read, bytes: u64) -> std::io::Result<()> {
+    std::io::copy(&mut stream.take(bytes), &mut std::io::sink()).map(|_| ())
+}
+
+/// What of a stream that began with `text` was read of it itself, of `bytes` in all, and whose lines
+/// are counted where; what is open is told apart by where it stands.
+fn settled(text: &[u8], bytes: u64, open: &mut Open, goes_on: bool) -> (u64, Moved) {
+    let begun = text.len().min(bytes as usize);
+    open.before = text[begun..].to_vec();
+    open.text.drain(..open.before.len().min(open.text.len()));
+    let mut own = bytes - begun as u64;
+    let mut moved = Moved {
+        taken: newlines(&text[..begun]),
+        handed: 0,
+    };
+    if goes_on {
+        own += open.text.len() as u64;
+        moved.handed = newlines(&open.text);
     }
-    let whole = memchr::memrchr(b'\n', &block.bytes).map_or(0, |at| at + 1);
-    block.bytes.truncate(whole);
-    // What stands before the block ended where it begins.
-    let end = hold(format, &block.bytes, true).unwrap_or(whole);
-    *bytes -= (block.end - end) as u64;
-    block.end = end;
-    block.bytes[end..].to_vec()
+    (own, moved)
+}
+
+/// What is open, for the file that follows.
+fn given_on(open: &mut Open) -> Vec<u8> {
+    let mut text = std::mem::take(&mut open.before);
+    text.append(&mut open.text);
+    text
+}
+
+/// A file whose blocks are put into the queue.
+struct Fed<'a> {
+    floor: &'a Floor<'a>,
+    file: &'a Arc<File>,
+    /// What stands before it.
+    text: &'a [u8],
+    now: u64,
+    len: u64,
+    goes_on: bool,
+    keep: bool,
+}
+
+impl Fed<'_> {
+    #[allow(clippy::too_many_arguments)]
+    fn blocks(
+        &self,
+        number: usize,
+        ends: &mut Ends,
+        read: &mut Read,
+        moved: &mut Moved,
+        handed: &mut Handed,
+        at_s: &mut Option<i64>,
+        put: &mut dyn FnMut(Work, Option<i64>) -> bool,
+    ) -> std::io::Result<()> {
+        let (file, text, source) = (self.file, self.text, &self.floor.sources[number]);
+        let mut end = self.len;
+        let mut begun = text.len();
+        if self.keep {
+            let format = read.format.unwrap_or(Format::Pattern);
+            let held = open_from(file, format, source.skip, self.len, text);
+            (end, begun) = (held.end, held.begun);
+            if self.goes_on {
+                let rest = between(file, end, self.now)?;
+                moved.handed = newlines(&rest);
+                handed.text = [&text[begun..], &rest].concat();
+            } else {
+                (read.open.before, read.open.text) = (text[begun..].to_vec(), held.text);
+            }
+        }
+        moved.taken = newlines(&text[..begun]);
+        let blocks = end.saturating_sub(source.skip).div_ceil(BLOCK as u64);
+        let (from, to) = source
+            .part
+            .map_or((0, blocks), |p| (p.from.min(blocks), p.to.min(blocks)));
+        let upto = |block: u64| (source.skip + block * BLOCK as u64).min(end);
+        read.bytes = if self.goes_on {
+            self.now - source.skip
+        } else {
+            upto(to).saturating_sub(upto(from))
+        };
+        if begun > 0 {
+            let block = seam(file, source.skip, self.len, text, begun)?;
+            let begins_s = *at_s;
+            *at_s = ends.after(&block, *at_s);
+            if !put(Work::Near(block), begins_s) {
+                return Ok(());
+            }
+        }
+        let span = Span {
+            skip: source.skip,
+            end,
+            len: self.len,
+            within: begun > 0 && text.last() != Some(&b'\n'),
+        };
+        *at_s = ends.before_far(file, span, from, *at_s)?;
+        for n in from..to {
+            let work = Work::Far(file.clone(), span, n, u64::from(begun > 0));
+            if !put(work, *at_s) {
+                break;
+            }
+            if n + 1 < to || self.keep {
+                *at_s = ends.after_far(file, span, n, *at_s)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A part of a file as a stream.
@@ -347,14 +562,78 @@ impl std::io::Read for At {
     }
 }
 
+/// The part of a file that is read, and which file it was.
+#[derive(Clone, Copy)]
+struct Stretch {
+    of: Option<(u64, u64)>,
+    at: u64,
+    end: u64,
+}
+
+/// A source that is opened when its turn comes: of a log that was rotated a thousand times, not all
+/// files are open at once.
+struct Late {
+    source: Source,
+    /// Of a file.
+    part: Option<Stretch>,
+    stream: Option<Box<dyn std::io::Read + Send>>,
+}
+
+impl Late {
+    fn new(source: Source, part: Option<Stretch>) -> Late {
+        Late {
+            source,
+            part,
+            stream: None,
+        }
+    }
+
+    fn open(&self) -> std::io::Result<Box<dyn std::io::Read + Send>> {
+        let (opened, _) = opened(&self.source).map_err(std::io::Error::other)?;
+        match (opened, self.part) {
+            (Opened::Stream(stream), None) => Ok(stream),
+            (Opened::File(file, _), Some(part)) if identity(&file) == part.of => {
+                let Stretch { at, end, .. } = part;
+                Ok(Box::new(At { file, at, end }))
+            }
+            _ => Err(std::io::Error::other("another file came in its place")),
+        }
+    }
+}
+
+impl std::io::Read for Late {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => self.open()?,
+        };
+        let n = stream.read(into);
+        self.stream = Some(stream);
+        n
+    }
+}
+
+/// Which file it is.
+fn identity(file: &File) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let found = file.metadata().ok()?;
+    Some((found.dev(), found.ino()))
+}
+
 /// One thread: takes jobs until there are no more.
 fn work(floor: &Floor<'_>) -> Tally {
     let mut tally = Tally::default();
     let mut local = Local::default();
-    let mut readers: HashMap<Format, Box<dyn Reader>> = HashMap::new();
+    let mut readers: HashMap<(Format, usize), Box<dyn Reader>> = HashMap::new();
     let mut spare = Vec::new();
     while let Some(job) = floor.queue.take() {
         if floor.stop.load(Ordering::Relaxed) {
+            continue;
+        }
+        if let Work::Whole(links) = job.work {
+            if let Err(why) = whole(floor, links, job.format, &mut tally, &mut local) {
+                floor.fail(why);
+            }
             continue;
         }
         let mut out = Out {
@@ -364,23 +643,22 @@ fn work(floor: &Floor<'_>) -> Tally {
             source: floor.sources[job.source].server.as_bytes(),
             seen: Seen::default(),
         };
-        let settings = &floor.options.settings;
-        let held = |r: &mut HashMap<Format, Box<dyn Reader>>| {
-            r.remove(&job.format)
-                .unwrap_or_else(|| reader(job.format, settings))
-        };
+        let key = (job.format, floor.zone_of(job.source));
+        let mut reader = readers
+            .remove(&key)
+            .unwrap_or_else(|| reader(job.format, &floor.settings[job.source]));
+        reader.clock().go_on(job.at_s);
         let path = &floor.sources[job.source].path;
         let number = match job.work {
-            Work::Far(file, span, number) => {
+            Work::Far(file, span, number, before) => {
                 match block_of(&file, span, number, std::mem::take(&mut spare)) {
-                    Ok(block) => {
-                        let mut reader = held(&mut readers);
+                    Ok(mut block) => {
+                        block.number += before;
                         reader.read(&block, &mut out);
-                        readers.insert(job.format, reader);
                         let own = (block.end - block.begin) as u64;
                         floor.bytes.fetch_add(own, Ordering::Relaxed);
                         spare = block.bytes;
-                        number
+                        block.number
                     }
                     Err(e) => {
                         floor.fail(format!("{path} cannot be read: {e}"));
@@ -389,23 +667,14 @@ fn work(floor: &Floor<'_>) -> Tally {
                 }
             }
             Work::Near(block) => {
-                let mut reader = held(&mut readers);
                 reader.read(&block, &mut out);
-                readers.insert(job.format, reader);
                 floor.bytes.fetch_add(block.end as u64, Ordering::Relaxed);
                 floor.spare.lock().unwrap().push(block.bytes);
                 block.number
             }
-            Work::Whole(Opened::Stream(stream), skip) => {
-                if let Err(e) = whole(floor, job.source, job.format, stream, skip, &mut out) {
-                    floor.fail(format!("{path} is damaged: {e}"));
-                }
-                0
-            }
-            Work::Whole(Opened::File(..), _) => {
-                unreachable!("files that join are given as streams")
-            }
+            Work::Whole(_) => unreachable!("they were read above"),
         };
+        readers.insert(key, reader);
         let seen = std::mem::take(&mut out.seen);
         floor
             .seen
@@ -418,41 +687,70 @@ fn work(floor: &Floor<'_>) -> Tally {
     tally
 }
 
-/// A source whose lines must come in order, from its beginning to its end.
+/// Sources whose lines must come in order, from the beginning of the first to the end of the last.
 fn whole(
     floor: &Floor<'_>,
-    source: usize,
+    links: Vec<Link>,
     format: Format,
-    stream: Box<dyn std::io::Read + Send>,
-    skip: u64,
-    out: &mut Out<'_>,
-) -> std::io::Result<()> {
-    let mut reader = reader(format, &floor.options.settings);
-    take_up(reader.as_mut(), format, &floor.sources[source].open.state);
-    let keep_tail = floor.options.keep_tail;
-    let mut open = Open::default();
-    let mut cutter = Cutter::new(stream.take(u64::MAX), skip)?;
-    while let Some(mut block) = cutter.cut()? {
-        if keep_tail {
-            open.text = tail(&mut block, &mut cutter.bytes, format);
+    tally: &mut Tally,
+    queries: &mut Local,
+) -> Result<(), String> {
+    let Some(first) = links.first().map(|link| link.source) else {
+        return Ok(());
+    };
+    let mut reader = reader(format, &floor.settings[first]);
+    let open = &floor.sources[first].open;
+    take_up(reader.as_mut(), format, &open.state);
+    reader.clock().go_on(open.at_s);
+    let mut text = open.before.clone();
+    let last = links.len() - 1;
+    for (n, link) in links.into_iter().enumerate() {
+        let source = &floor.sources[link.source];
+        let broken = |e: std::io::Error| format!("{} is damaged: {e}", source.path);
+        let goes_on = n < last;
+        if n > 0 {
+            text = before(text, source.follows);
         }
-        reader.read(&block, out);
-        floor.bytes.fetch_add(block.end as u64, Ordering::Relaxed);
-        cutter.spare = block.bytes;
-        if floor.stop.load(Ordering::Relaxed) {
-            return Ok(());
+        let mut stream = link.stream;
+        skipped(&mut stream, link.skip).map_err(broken)?;
+        let with_text = std::io::Cursor::new(text.clone()).chain(stream);
+        let mut cutter = Cutter::new(with_text, 0).map_err(broken)?;
+        let mut out = Out {
+            tally,
+            queries,
+            shared: floor.shared,
+            source: source.server.as_bytes(),
+            seen: Seen::default(),
+        };
+        let mut open = Open::default();
+        while let Some(mut block) = cutter.cut().map_err(broken)? {
+            if floor.options.keep_tail || goes_on {
+                open.text = tail(&mut block, &mut cutter.bytes, format, goes_on);
+            }
+            reader.read(&block, &mut out);
+            floor.bytes.fetch_add(block.end as u64, Ordering::Relaxed);
+            cutter.spare = block.bytes;
+            if floor.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
         }
+        let (bytes, moved) = settled(&text, cutter.bytes, &mut open, goes_on);
+        if goes_on {
+            text = given_on(&mut open);
+        } else if floor.options.keep_tail {
+            let mut saving = Saving::default();
+            saving.text(format.name().as_bytes());
+            reader.save(&mut saving);
+            open.state = saving.bytes();
+            open.at_s = reader.clock().at_s();
+        } else {
+            reader.end(&mut out);
+        }
+        let seen = std::mem::take(&mut out.seen);
+        floor.seen.lock().unwrap().insert((link.source, 0), seen);
+        let mut streamed = floor.streamed.lock().unwrap();
+        streamed.insert(link.source, (bytes, open, moved));
     }
-    if keep_tail {
-        let mut saving = Saving::default();
-        saving.text(format.name().as_bytes());
-        reader.save(&mut saving);
-        open.state = saving.bytes();
-    } else {
-        reader.end(out);
-    }
-    let mut streamed = floor.streamed.lock().unwrap();
-    streamed.insert(source, (cutter.bytes, open));
     Ok(())
 }
 
@@ -481,20 +779,22 @@ pub fn read_open(log: &mut Log, sources: &[(Source, Format)], settings: &Setting
                     ..Seen::default()
                 },
             };
-            let mut reader = reader(*format, settings);
+            let of_server = settings.of_server(source.server.as_bytes());
+            let mut reader = reader(*format, &of_server);
             take_up(reader.as_mut(), *format, &source.open.state);
-            let text = &source.open.text;
+            reader.clock().go_on(source.open.at_s);
+            let text = [&source.open.before[..], &source.open.text].concat();
             reader.read(
                 &Block {
-                    bytes: text.clone(),
                     begin: 0,
                     end: text.len(),
+                    bytes: text,
                     number: 0,
                 },
                 &mut out,
             );
             reader.end(&mut out);
-            out.seen
+            out.seen.without(newlines(&source.open.before))
         })
         .collect();
     local.empty_into(&log.queries);

@@ -100,12 +100,19 @@ pub struct Span {
     pub skip: u64,
     pub end: u64,
     pub len: u64,
+    /// It begins within a line, which is read elsewhere.
+    pub within: bool,
 }
 
 /// The `number`-th block of a span of a file. It is read into `bytes`, those of an earlier block: new
 /// memory for each would be as much work as the reading.
 pub fn block_of(file: &File, span: Span, number: u64, mut bytes: Vec<u8>) -> io::Result<Block> {
-    let Span { skip, end, len } = span;
+    let Span {
+        skip,
+        end,
+        len,
+        within,
+    } = span;
     let start = skip + number * BLOCK as u64;
     let end = (start + BLOCK as u64).min(end);
     // The byte before says whether a line begins at the start.
@@ -114,7 +121,7 @@ pub fn block_of(file: &File, span: Span, number: u64, mut bytes: Vec<u8>) -> io:
     let read = read_at(file, &mut bytes, from)?;
     bytes.truncate(read);
     let own_end = ((end - from) as usize).min(bytes.len());
-    let begin = if from == start {
+    let begin = if from == start && !within {
         0
     } else {
         memchr::memchr(b'\n', &bytes[..own_end]).map_or(own_end, |at| at + 1)
@@ -320,6 +327,7 @@ mod tests {
                 skip: 0,
                 end: len,
                 len,
+                within: false,
             };
             let in_file: Vec<usize> = (0..len.div_ceil(BLOCK as u64))
                 .flat_map(|n| owned(&block_of(&file, span, n, Vec::new()).unwrap()))
@@ -350,6 +358,7 @@ mod tests {
             skip: 0,
             end: len,
             len,
+            within: false,
         };
         for number in 0..len.div_ceil(BLOCK as u64) {
             let block = block_of(&file, span, number, bytes).unwrap();

@@ -9,23 +9,26 @@ use searchbench_logs::format::Settings;
 use searchbench_logs::format::named::check_pattern;
 use searchbench_logs::{Options, Source};
 
-use crate::logs::{of_read, role};
+use crate::logs::{Offsets, how, of_read, role, zones_of};
 
 /// Reads entries; see `_core.pyi`.
 #[pyfunction]
-#[pyo3(signature = (sources, *, zone = Vec::new(), unit_ns = 0, parameters = Vec::new(),
-                    columns = Vec::new(), line = String::new(), on_tick = None),
-       text_signature = "(sources, *, zone=(), unit_ns=0, parameters=(), columns=(), line='', \
-                         on_tick=None)")]
+#[pyo3(signature = (sources, *, zone = Vec::new(), zones = Vec::new(), unit_ns = 0, parameters = Vec::new(),
+                    columns = Vec::new(), line = String::new(), follows = Vec::new(),
+                    on_tick = None),
+       text_signature = "(sources, *, zone=(), zones=(), unit_ns=0, parameters=(), columns=(), \
+                         line='', follows=(), on_tick=None)")]
 #[allow(clippy::too_many_arguments)]
 pub fn log_entries<'py>(
     py: Python<'py>,
     sources: Vec<(String, String, String, u64)>,
-    zone: Vec<(i64, i64)>,
+    zone: Offsets,
+    zones: Vec<(String, Offsets)>,
     unit_ns: u64,
     parameters: Vec<String>,
     columns: Vec<(String, String, String)>,
     line: String,
+    follows: Vec<u8>,
     on_tick: Option<Py<PyAny>>,
 ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyList>)> {
     let columns: PyResult<Vec<_>> = columns.into_iter().map(role).collect();
@@ -35,6 +38,7 @@ pub fn log_entries<'py>(
     let options = Options {
         settings: Settings {
             zone: Zone(zone),
+            zones: zones_of(zones),
             unit_ns,
             parameters: parameters.into_iter().map(String::into_bytes).collect(),
             columns: columns?,
@@ -45,11 +49,13 @@ pub fn log_entries<'py>(
     };
     let sources: Vec<Source> = sources
         .into_iter()
-        .map(|(path, server, format, skip)| Source {
+        .zip(follows.into_iter().chain(std::iter::repeat(0)))
+        .map(|((path, server, format, skip), follows)| Source {
             path,
             server,
             format,
             skip,
+            follows: how(follows),
             ..Source::default()
         })
         .collect();

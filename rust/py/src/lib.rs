@@ -43,9 +43,11 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let (formats, roles) = logs::names();
     m.add("LOG_FORMATS", pyo3::types::PyTuple::new(m.py(), formats)?)?;
     m.add("LOG_BLOCK_BYTES", searchbench_logs::source::BLOCK)?;
-    m.add("LOG_BACK_NS", searchbench_logs::format::BACK_NS)?;
     m.add("LOG_LONG_LINES", searchbench_logs::format::LONG_LINES)?;
     m.add("LOG_CUT_LINES", searchbench_logs::format::CUT_LINES)?;
+    m.add("LOG_HOUR_BACK", searchbench_logs::format::HOUR_BACK)?;
+    m.add("LOG_TWICE", searchbench_logs::clock::TWICE)?;
+    m.add("LOG_SECOND", searchbench_logs::clock::SECOND)?;
     m.add("LOG_ROLES", pyo3::types::PyTuple::new(m.py(), roles)?)?;
     m.add_function(wrap_pyfunction!(drive::drive, m)?)?;
     m.add_function(wrap_pyfunction!(logs::class_of_request, m)?)?;
@@ -53,7 +55,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(logs::generate_log, m)?)?;
     m.add_function(wrap_pyfunction!(logs::generated_indexes, m)?)?;
     m.add_function(wrap_pyfunction!(logs::query_hashes, m)?)?;
+    m.add_function(wrap_pyfunction!(logs::log_went_back, m)?)?;
     m.add_function(wrap_pyfunction!(logs::look_at_log, m)?)?;
+    m.add_function(wrap_pyfunction!(logs::look_at_ends_of_log, m)?)?;
     m.add_function(wrap_pyfunction!(serve_library_host, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_spans, m)?)?;
     m.add_function(wrap_pyfunction!(toml::toml_set, m)?)?;

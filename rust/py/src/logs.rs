@@ -1,4 +1,6 @@
 //! Reading logs: sources and options in, tables of columns out.
+//!
+//! Longer than 450 lines, because each call names all its arguments twice, for Rust and for Python.
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
@@ -6,16 +8,24 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use searchbench_logs::clock::Zone;
 use searchbench_logs::format::named::check_pattern;
 use searchbench_logs::format::roles::{ROLES, Role, unit};
-use searchbench_logs::format::{Format, Seen, Settings, class_of};
+use searchbench_logs::format::{Format, Seen, Settings, back_between, class_of};
 use searchbench_logs::generate::{Plan, index_bytes, index_name, plain};
 use searchbench_logs::queries::{give_back, identity};
 use searchbench_logs::tables::{self, Column};
-use searchbench_logs::{Log as Counted, Open, Options, Part, Source, look, run};
+use searchbench_logs::{
+    Follows, Log as Counted, Open, Options, Part, Source, look, look_at_ends, run,
+};
 
 use crate::columns;
 
-/// What the last reading left: the state of its reader, lines, the time of its last entry.
-type Opened = (Vec<u8>, Vec<u8>, Option<i64>);
+/// What the last reading left: the state of its reader, lines of the file before, lines, the time of
+/// its last entry, the second of its last stamp.
+type Opened = (Vec<u8>, Vec<u8>, Vec<u8>, Option<i64>, Option<i64>);
+/// The offsets of a zone: from which second, seconds east.
+pub type Offsets = Vec<(i64, i64)>;
+
+/// The format of a source, whether its lines join, its first entry, and what is so of its ends.
+type Ends = (&'static str, bool, Option<i64>, bool, bool, bool);
 
 /// A log that was read, or is put together from tables.
 #[pyclass(module = "searchbench._core")]
@@ -29,18 +39,20 @@ impl Log {
         Log(Counted::new(distinct))
     }
 
-    #[pyo3(signature = (sources, *, zone = Vec::new(), unit_ns = 0, parameters = Vec::new(),
+    #[pyo3(signature = (sources, *, zone = Vec::new(), zones = Vec::new(), unit_ns = 0, parameters = Vec::new(),
                         columns = Vec::new(), line = String::new(), threads = 0,
                         keep_tail = false, parts = Vec::new(), opens = Vec::new(),
-                        on_tick = None),
-           text_signature = "($self, sources, *, zone=(), unit_ns=0, parameters=(), columns=(), \
-                             line='', threads=0, keep_tail=False, parts=(), opens=(), on_tick=None)")]
+                        follows = Vec::new(), on_tick = None),
+           text_signature = "($self, sources, *, zone=(), zones=(), unit_ns=0, parameters=(), columns=(), \
+                             line='', threads=0, keep_tail=False, parts=(), opens=(), follows=(), \
+                             on_tick=None)")]
     #[allow(clippy::too_many_arguments)]
     fn read<'py>(
         &mut self,
         py: Python<'py>,
         sources: Vec<(String, String, String, u64)>,
-        zone: Vec<(i64, i64)>,
+        zone: Offsets,
+        zones: Vec<(String, Offsets)>,
         unit_ns: u64,
         parameters: Vec<String>,
         columns: Vec<(String, String, String)>,
@@ -49,6 +61,7 @@ impl Log {
         keep_tail: bool,
         parts: Vec<Option<(u64, u64, u64)>>,
         opens: Vec<Opened>,
+        follows: Vec<u8>,
         on_tick: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let columns: PyResult<Vec<_>> = columns.into_iter().map(role).collect();
@@ -58,6 +71,7 @@ impl Log {
         let options = Options {
             settings: Settings {
                 zone: Zone(zone),
+                zones: zones_of(zones),
                 unit_ns,
                 parameters: parameters.into_iter().map(String::into_bytes).collect(),
                 columns: columns?,
@@ -82,14 +96,18 @@ impl Log {
                     .into_iter()
                     .chain(std::iter::repeat(Opened::default())),
             )
-            .map(|(((path, server, format, skip), part), open)| Source {
-                path,
-                server,
-                format,
-                skip,
-                part: part.map(|(len, from, to)| Part { len, from, to }),
-                open: opened(open),
-            })
+            .zip(follows.into_iter().chain(std::iter::repeat(0)))
+            .map(
+                |((((path, server, format, skip), part), open), follows)| Source {
+                    path,
+                    server,
+                    format,
+                    skip,
+                    part: part.map(|(len, from, to)| Part { len, from, to }),
+                    open: opened(open),
+                    follows: how(follows),
+                },
+            )
             .collect();
         let before = self.0.reads.len();
         let mut raised = None;
@@ -120,11 +138,14 @@ impl Log {
             if keep_tail {
                 let Open {
                     state,
+                    before,
                     text,
                     last_ns,
+                    at_s,
                 } = &read.open;
-                let (state, text) = (PyBytes::new(py, state), PyBytes::new(py, text));
-                one.set_item("open", (state, text, last_ns))?;
+                let [state, before, text] =
+                    [state, before, text].map(|bytes| PyBytes::new(py, bytes));
+                one.set_item("open", (state, before, text, last_ns, at_s))?;
             }
             if in_parts {
                 let seen = &read.seen;
@@ -135,9 +156,9 @@ impl Log {
         Ok(found)
     }
 
-    #[pyo3(signature = (sources, opens, *, zone = Vec::new(), unit_ns = 0, parameters = Vec::new(),
+    #[pyo3(signature = (sources, opens, *, zone = Vec::new(), zones = Vec::new(), unit_ns = 0, parameters = Vec::new(),
                         columns = Vec::new(), line = String::new()),
-           text_signature = "($self, sources, opens, *, zone=(), unit_ns=0, parameters=(), \
+           text_signature = "($self, sources, opens, *, zone=(), zones=(), unit_ns=0, parameters=(), \
                              columns=(), line='')")]
     #[allow(clippy::too_many_arguments)]
     fn read_open<'py>(
@@ -145,7 +166,8 @@ impl Log {
         py: Python<'py>,
         sources: Vec<(String, String)>,
         opens: Vec<Opened>,
-        zone: Vec<(i64, i64)>,
+        zone: Offsets,
+        zones: Vec<(String, Offsets)>,
         unit_ns: u64,
         parameters: Vec<String>,
         columns: Vec<(String, String, String)>,
@@ -154,6 +176,7 @@ impl Log {
         let columns: PyResult<Vec<_>> = columns.into_iter().map(role).collect();
         let settings = Settings {
             zone: Zone(zone),
+            zones: zones_of(zones),
             unit_ns,
             parameters: parameters.into_iter().map(String::into_bytes).collect(),
             columns: columns?,
@@ -261,12 +284,88 @@ pub fn of_read<'py>(py: Python<'py>, read: &run::Read) -> PyResult<Bound<'py, Py
     Ok(one)
 }
 
-fn opened((state, text, last_ns): Opened) -> Open {
+fn opened((state, before, text, last_ns, at_s): Opened) -> Open {
     Open {
         state,
+        before,
         text,
         last_ns,
+        at_s,
     }
+}
+
+/// How a source follows: 0 not at all, 1 with a line of its own, 2 perhaps within one.
+pub fn how(follows: u8) -> Follows {
+    match follows {
+        0 => Follows::No,
+        1 => Follows::Next,
+        _ => Follows::Within,
+    }
+}
+
+/// Zones of servers by name.
+pub fn zones_of(zones: Vec<(String, Offsets)>) -> Vec<(Vec<u8>, Zone)> {
+    let named = zones.into_iter();
+    named
+        .map(|(name, offsets)| (name.into_bytes(), Zone(offsets)))
+        .collect()
+}
+
+/// Whether the clock of a log went back between two entries; see `_core.pyi`.
+#[pyfunction]
+pub fn log_went_back(from_ns: i64, to_ns: i64) -> Option<bool> {
+    back_between(from_ns, to_ns)
+}
+
+/// The ends of a source: its format, whether its lines join, its first entry, whether its first line
+/// begins an entry, whether its first stamp is in an hour that passed twice, whether a line waits at
+/// its end for another.
+#[pyfunction]
+#[pyo3(signature = (path, *, server = String::new(), named = String::new(), zone = Vec::new(),
+                    zones = Vec::new(), unit_ns = 0, parameters = Vec::new(),
+                    columns = Vec::new(), line = String::new()),
+       text_signature = "(path, *, server='', named='', zone=(), zones=(), unit_ns=0, \
+                         parameters=(), columns=(), line='')")]
+#[allow(clippy::too_many_arguments)]
+pub fn look_at_ends_of_log(
+    py: Python<'_>,
+    path: String,
+    server: String,
+    named: String,
+    zone: Offsets,
+    zones: Vec<(String, Offsets)>,
+    unit_ns: u64,
+    parameters: Vec<String>,
+    columns: Vec<(String, String, String)>,
+    line: String,
+) -> PyResult<Ends> {
+    let columns: PyResult<Vec<_>> = columns.into_iter().map(role).collect();
+    if !line.is_empty() {
+        check_pattern(&line).map_err(PyValueError::new_err)?;
+    }
+    let settings = Settings {
+        zone: Zone(zone),
+        zones: zones_of(zones),
+        unit_ns,
+        parameters: parameters.into_iter().map(String::into_bytes).collect(),
+        columns: columns?,
+        pattern: line,
+    };
+    let source = Source {
+        path,
+        server,
+        format: named,
+        ..Source::default()
+    };
+    let found = py.detach(|| look_at_ends(&source, &settings));
+    Ok((
+        found.format.map_or("", Format::name),
+        found.format.is_some_and(Format::joins),
+        found.first_ns,
+        found.begins,
+        found.twice,
+        found.waits,
+    ))
 }
 
 /// What was met besides entries. `format`: what it was read as, which is none of the others.

@@ -20,6 +20,7 @@ def as_json(of: LogJudgement) -> dict[str, Any]:
         "first_s": of.first_s,
         "last_s": of.last_s,
         "zone": of.zone,
+        "zones": dict(of.zones),
         "remarks": [asdict(remark) for remark in of.remarks],
         "all": rows((of.all,))[0] if of.all else None,
         "resolution_s": of.resolution_s,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,12 +38,13 @@ def judge_log(
     counts: Counts,
     *,
     zone: str = "",
+    zones: Sequence[tuple[str, str]] = (),
     sizes: Mapping[str, int] | None = None,
     new: Mapping[str, list[str]] | None = None,
     published: Published | None = None,
 ) -> LogJudgement:
-    """What counts say. ``sizes``: bytes of indexes by name; ``new``: met in this increment only;
-    ``published``: what somebody said of such a log.
+    """What counts say. ``zones``: those of single servers, by name; ``sizes``: bytes of indexes by
+    name; ``new``: met in this increment only; ``published``: what somebody said of such a log.
     """
     resolution = resolution_ns(counts)
     groups = Groups.of(counts, resolution)
@@ -99,6 +100,7 @@ def judge_log(
         {kind: tuple(names) for kind, names in (new or {}).items()},
         tuple(Stepping(name, c.step_ns / 1e9, c.sure) for name, c in clocks.items()),
         minutes.worst_hour(),
+        zones=dict(zones),
         served=groups.row("all parts", parts, of_parts) if of_parts["n"] else None,
         served_by=groups.by("part", of_parts, _MOST),
     )

@@ -130,7 +130,8 @@ class LogJudgement:
     """Everything that the page and ``--json`` show. ``headline``: one sentence, which leads both.
 
     ``rate``: searches a second: mean over the whole minutes of the log, and of its busiest minute;
-    None where it has no minute that is known to be whole. ``over``:
+    None where it has no minute that is known to be whole. ``zone``: of all logs that do not name
+    theirs, as the user said, ``zones``: of single servers. ``over``:
     by time, at most 400 rows, each of ``step_s`` seconds. ``worst_hour``: None where no hour stands
     out.
 
@@ -175,3 +176,4 @@ class LogJudgement:
     headline: str = ""
     served: Row | None = None
     served_by: tuple[Row, ...] = ()
+    zones: Mapping[str, str] = field(default_factory=dict)

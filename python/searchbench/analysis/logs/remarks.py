@@ -44,9 +44,12 @@ _NO_ZONE = frozenset(("sphinx", "sphinxql", "groonga"))
 
 def clock_of(of: LogJudgement) -> str:
     """By which clock the times are that are shown, in words."""
-    if of.zone:
+    rest = {str(s["format"]) for s in of.sources if s["entries"] and s["server"] not in of.zones}
+    if of.zone or (of.zones and not rest):
         return "UTC"
-    if {str(s["format"]) for s in of.sources if s["entries"]} <= _NO_ZONE:
+    if of.zones:
+        return "UTC where the zone is known, else as the log writes it"
+    if rest <= _NO_ZONE:
         return "as the log writes it"
     return "UTC where the log names its zone, else as it writes it"
 
@@ -312,16 +315,50 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
                 f"{name}: {unread:,} of {lines:,} lines; first line {line}: {why} ({text!r}).",
             )  # fmt: skip
         yield from _others(source, name, unread)
-        if source["back"]:
-            yield Remark(
-                "note", "A clock that went back",
-                f"{name}: {source['back']:,} times an entry is more than a minute earlier than the "
-                "one above it.",
-            )  # fmt: skip
         notes = dict(source["notes"])  # type: ignore[call-overload]
+        zoned = bool(of.zone) or source["server"] in of.zones
+        yield from _set_back(source, name, notes, zoned=zoned)
+        if source.get("goes_on"):
+            yield Remark(
+                "note", "Rotated files",
+                f"{name} was read as what goes on where the file before it ended: an entry that "
+                "begins in one and ends in the other is counted once.",
+            )  # fmt: skip
         yield from _long(source, name, notes)
         for what, n in notes.items():
             yield Remark("note", "Not sure", f"{name}: {n:,} × {what}.")
+
+
+def _set_back(
+    source: Mapping[str, object], name: str, notes: dict[str, int], *, zoned: bool
+) -> Iterator[Remark]:
+    """Clocks that were set back, or went back; what is said of it is taken out of ``notes``.
+    ``zoned``: the zone of the log is known, so its hours are told apart.
+    """
+    hours = notes.pop(_core.LOG_HOUR_BACK, 0)
+    if zoned:
+        hours = 0
+    if hours:
+        yield Remark(
+            "warning", "A clock that was set back",
+            f"{name}: {hours:,} × the clock goes back by about an hour in the night to a Sunday. "
+            "If clocks were set back then, that hour has the entries of two.",
+            "Name the zone of the log with --zone.",
+        )  # fmt: skip
+    others = int(str(source["back"])) - hours
+    if others > 0:
+        yield Remark(
+            "note", "A clock that went back",
+            f"{name}: {others:,} times an entry is more than a minute earlier than the one above "
+            "it.",
+        )  # fmt: skip
+    if second := notes.pop(_core.LOG_SECOND, 0):
+        first = notes.pop(_core.LOG_TWICE, 0)
+        yield Remark(
+            "note", "An hour that passed twice",
+            f"{name}: the clock was set back between two entries. {first:,} × an entry is of the "
+            f"first passing of that hour, {second:,} × of the second.",
+        )  # fmt: skip
 
 
 def _others(source: Mapping[str, object], name: str, unread: int) -> Iterator[Remark]:

@@ -18,7 +18,7 @@
 
 use crate::clock::{Clock, clock, date, decimal, duration, month, number, offset};
 use crate::entry::{Entry, Fault, Kind, NO_WORDS};
-use crate::format::{Out, Reader, Settings, TWICE, syslog};
+use crate::format::{Out, Reader, Settings, syslog};
 use crate::scan::{self, near, word};
 use crate::source::{Block, Lines};
 use crate::words;
@@ -334,6 +334,10 @@ fn index_of(path: &[u8]) -> &[u8] {
 }
 
 impl Reader for Access {
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut lines = Lines::new(block);
         let (mut assumed, mut numbers, mut cut, mut strange) = (0u64, 0u64, 0u64, 0u64);
@@ -397,8 +401,7 @@ impl Reader for Access {
         }
         out.seen.note("cut short by the server that wrote it", cut);
         out.seen.note("no request of HTTP/1", strange);
-        out.seen
-            .note(TWICE, std::mem::take(&mut self.clock.ambiguous));
+        out.seen.clock(&mut self.clock);
     }
 }
 

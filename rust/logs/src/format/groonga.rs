@@ -12,9 +12,9 @@
 use std::collections::HashMap;
 
 use crate::clock::{Clock, duration, number};
-use crate::entry::{Entry, Fault, Held, Kind, UNKNOWN};
+use crate::entry::{Entry, Fault, Held, Kind, NO_WORDS, UNKNOWN};
 use crate::format::access::target;
-use crate::format::{Out, Reader, Settings, TWICE};
+use crate::format::{Out, Reader, Settings};
 use crate::saved::{Saved, Saving};
 use crate::source::{Block, Lines};
 use crate::words;
@@ -60,7 +60,7 @@ impl Groonga {
             open: HashMap::new(),
             class: Vec::new(),
             scratch: Vec::new(),
-            asked: vec![b"query".to_vec(), b"filter".to_vec()],
+            asked: vec![b"query".to_vec()],
         }
     }
 
@@ -81,6 +81,12 @@ impl Groonga {
                 Kind::Other
             };
             (entry.words, entry.index) = (found.words, found.index);
+            if entry.words == NO_WORDS
+                && let Some(script) = parameter(said, b"filter")
+            {
+                words::percent_decoded(script, &mut self.scratch);
+                entry.words = in_script(&self.scratch);
+            }
             // Without the blank after the method, which the log does not have.
             entry.class = self.class.trim_ascii();
         } else {
@@ -97,10 +103,57 @@ impl Groonga {
                 .unwrap_or(b"");
             if let Some(query) = option(said, b"--query ") {
                 entry.words = words::count(query);
+            } else if let Some(script) = script(said) {
+                entry.words = in_script(script);
             }
         }
         Held::of(&entry)
     }
+}
+
+/// The value of a parameter of a path, as it is written.
+fn parameter<'a>(target: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let query = &target[memchr::memchr(b'?', target)? + 1..];
+    query
+        .split(|&b| b == b'&')
+        .find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
+}
+
+/// The filter of a command: it may have quotes in its quotes, so it goes up to the next option.
+fn script(said: &[u8]) -> Option<&[u8]> {
+    const NAME: &[u8] = b"--filter ";
+    let at = memchr::memmem::find(said, NAME)? + NAME.len();
+    let rest = said[at..].trim_ascii();
+    let rest = &rest[..memchr::memmem::find(rest, b" --").unwrap_or(rest.len())];
+    match rest.first()? {
+        quote @ (b'"' | b'\'') => Some(rest[1..].strip_suffix(&[*quote]).unwrap_or(&rest[1..])),
+        _ => Some(rest),
+    }
+}
+
+/// The words that a script looks for: those of its strings. Names of columns, operators and numbers
+/// are none.
+fn in_script(text: &[u8]) -> u32 {
+    let (mut found, mut rest) = (NO_WORDS, text);
+    while let Some(open) = memchr::memchr2(b'"', b'\'', rest) {
+        let quote = rest[open];
+        // In a command quotes are written with a backslash.
+        let escaped = open > 0 && rest[open - 1] == b'\\';
+        let inner = &rest[open + 1..];
+        let (mut end, mut at) = (inner.len(), 0);
+        while let Some(n) = memchr::memchr(quote, &inner[at..]) {
+            let behind = at + n > 0 && inner[at + n - 1] == b'\\';
+            if behind == escaped {
+                end = at + n;
+                break;
+            }
+            at += n + 1;
+        }
+        let n = words::count(&inner[..end]);
+        found = if found == NO_WORDS { n } else { found + n };
+        rest = inner.get(end + 1..).unwrap_or(b"");
+    }
+    found
 }
 
 /// The value of an option of a command, with its quotes taken away.
@@ -115,6 +168,10 @@ fn option<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 }
 
 impl Reader for Groonga {
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut lines = Lines::new(block);
         while lines.at < block.end {
@@ -179,8 +236,7 @@ impl Reader for Groonga {
                 _ => {}
             }
         }
-        out.seen
-            .note(TWICE, std::mem::take(&mut self.clock.ambiguous));
+        out.seen.clock(&mut self.clock);
     }
 
     fn end(&mut self, out: &mut Out<'_>) {
@@ -205,5 +261,40 @@ impl Reader for Groonga {
             self.open.insert(context, Held::restored(from)?);
         }
         Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words_of(said: &str) -> u32 {
+        let mut reader = Groonga::new(&Settings::default());
+        reader.start(0, said.as_bytes()).entry().words
+    }
+
+    #[test]
+    fn words_of_a_filter_are_those_of_its_strings() {
+        let path = "/d/select?table=Pages&filter=";
+        assert_eq!(
+            words_of(&format!(
+                "{path}content+%40+%22red+lamp%22+%26%26+price+%3E+30"
+            )),
+            2
+        );
+        let either = "title%20%40%20'a'%20%7C%7C%20content%20%40%20%22b%20c%22";
+        assert_eq!(words_of(&format!("{path}{either}")), 3);
+        assert_eq!(words_of(&format!("{path}price+%3E+30")), NO_WORDS);
+        let both = "/d/select?table=Pages&query=red&filter=kind+%3D%3D+%22a+b%22";
+        assert_eq!(
+            words_of(both),
+            1,
+            "the query has the words where there is one"
+        );
+        let command =
+            "select --table Pages --filter 'content @ \"red lamp\" && price > 30' --limit 9";
+        assert_eq!(words_of(command), 2);
+        let escaped = r#"select Pages --filter "content @ \"red old lamp\" && price > 30""#;
+        assert_eq!(words_of(escaped), 3);
     }
 }

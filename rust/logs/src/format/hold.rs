@@ -46,6 +46,16 @@ pub fn hold(format: Format, bytes: &[u8], begins: bool) -> Option<usize> {
     }
 }
 
+/// Whether a line of an agent waits for its search at the end of `bytes`, the last whole lines.
+pub fn waits(format: Format, bytes: &[u8]) -> bool {
+    let found = match format {
+        Format::SphinxPlain => searches(bytes, true, |line| line.starts_with(b"["), b"(0,1000"),
+        Format::SphinxQl => searches(bytes, true, sphinx::begins_ql, b" LIMIT 0,1000"),
+        _ => None,
+    };
+    found.is_some_and(|at| at < bytes.len())
+}
+
 /// Lines from the last one on: where each begins, and what it is.
 fn rlines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut end = bytes.len();

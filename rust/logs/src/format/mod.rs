@@ -20,9 +20,10 @@ mod solr;
 mod sphinx;
 mod syslog;
 
-pub use hold::hold;
+pub use hold::{hold, waits};
+pub use prefix::looks_text;
 
-use crate::clock::Zone;
+use crate::clock::{Clock, Zone};
 use crate::entry::{Entry, NO_TIME};
 use crate::queries::{Local, Shared};
 use crate::saved::{Saved, Saving};
@@ -138,6 +139,8 @@ impl Format {
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub zone: Zone,
+    /// Zones of single servers, by name.
+    pub zones: Vec<(Vec<u8>, Zone)>,
     /// What one is in a whole number of an access log, in nanoseconds; 0: not said.
     pub unit_ns: u64,
     /// Parameters of a path that hold what is searched for.
@@ -146,6 +149,17 @@ pub struct Settings {
     pub columns: Vec<roles::Said>,
     /// The format string of lines; empty: there is none.
     pub pattern: String,
+}
+
+impl Settings {
+    /// The same, with the zone of one server.
+    pub fn of_server(&self, server: &[u8]) -> Settings {
+        let own = self.zones.iter().find(|(name, _)| name == server);
+        Settings {
+            zone: own.map_or_else(|| self.zone.clone(), |(_, zone)| zone.clone()),
+            ..self.clone()
+        }
+    }
 }
 
 /// What was met in a block besides its entries.
@@ -232,6 +246,30 @@ impl Seen {
         }
     }
 
+    /// What a clock met, of stamps.
+    pub fn clock(&mut self, clock: &mut Clock) {
+        clock.tell(|what, times| self.note(what, times));
+    }
+
+    /// The clock between two entries that follow each other.
+    #[inline]
+    fn went_back(&mut self, from_ns: i64, to_ns: i64) {
+        if let Some(hour) = back_between(from_ns, to_ns) {
+            self.back += 1;
+            self.note(HOUR_BACK, u64::from(hour));
+        }
+    }
+
+    /// The same without so many lines at its beginning, which were counted elsewhere.
+    pub fn without(mut self, lines: u64) -> Seen {
+        self.lines = self.lines.saturating_sub(lines);
+        let firsts = self.examples.iter_mut().map(|(line, ..)| line);
+        for line in firsts.chain(self.others.iter_mut().map(|(.., first)| first)) {
+            *line = line.saturating_sub(lines).max(1);
+        }
+        self
+    }
+
     /// What follows in the same source.
     pub fn append(&mut self, next: Seen) {
         for (line, why, shown) in next.examples {
@@ -248,7 +286,7 @@ impl Seen {
         self.longest = self.longest.max(next.longest);
         self.back += next.back;
         if let (Some(_), Some(first)) = (self.first_ns, next.first_ns) {
-            self.back += u64::from(first < self.last_ns - BACK_NS);
+            self.went_back(self.last_ns, first);
         }
         if next.first_ns.is_some() {
             self.first_ns = self.first_ns.or(next.first_ns);
@@ -260,8 +298,27 @@ impl Seen {
     }
 }
 
-/// The note on an hour that the clock passed twice.
-pub const TWICE: &str = "in an hour that the clock passed twice, taken as its first passing";
+/// What is noted where no zone is known.
+pub const HOUR_BACK: &str = "the clock went back by about an hour at night, as clocks are set back";
+const HOUR_NS: i64 = 3_600_000_000_000;
+
+/// Whether a clock went back between two entries that follow each other; and if so, whether it did as
+/// clocks are set back.
+#[inline]
+pub fn back_between(from_ns: i64, to_ns: i64) -> Option<bool> {
+    (to_ns < from_ns - BACK_NS).then(|| set_back(from_ns, from_ns - to_ns))
+}
+
+/// Whether a clock that goes back from here by so much may have been set back on a date of that
+/// kind: a Sunday night of autumn, north or south.
+fn set_back(from_ns: i64, by_ns: i64) -> bool {
+    let hour = from_ns.div_euclid(HOUR_NS);
+    // Days since 1970, a Thursday; what was 24:00 becomes 23:00 somewhere.
+    let day = (hour + 1).div_euclid(24);
+    let night = (hour + 1).rem_euclid(24) <= 4;
+    let about = (HOUR_NS - 600_000_000_000..HOUR_NS + BACK_NS).contains(&by_ns);
+    about && night && (day + 4).rem_euclid(7) == 0
+}
 
 /// Logs of searches that end in another order than they began go back by no more than this.
 pub const BACK_NS: i64 = 60_000_000_000;
@@ -283,7 +340,7 @@ impl Out<'_> {
             if self.seen.first_ns.is_none() {
                 self.seen.first_ns = Some(entry.at_ns);
             } else {
-                self.seen.back += u64::from(entry.at_ns < self.seen.last_ns - BACK_NS);
+                self.seen.went_back(self.seen.last_ns, entry.at_ns);
             }
             self.seen.last_ns = entry.at_ns;
         }
@@ -294,6 +351,9 @@ impl Out<'_> {
 
 pub trait Reader: Send {
     fn read(&mut self, block: &Block, out: &mut Out<'_>);
+
+    /// What turns its stamps into instants.
+    fn clock(&mut self) -> &mut Clock;
 
     /// After the last block.
     fn end(&mut self, _out: &mut Out<'_>) {}

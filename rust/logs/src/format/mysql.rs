@@ -12,7 +12,7 @@
 
 use crate::clock::{Clock, clock, duration, number};
 use crate::entry::{Entry, Kind, NO_TIME, UNKNOWN};
-use crate::format::{Format, Out, Reader, Settings, TWICE, looks};
+use crate::format::{Format, Out, Reader, Settings, looks};
 use crate::saved::{Saved, Saving};
 use crate::scan;
 use crate::source::{Block, Lines};
@@ -185,6 +185,10 @@ fn newlines(text: &[u8]) -> u64 {
 }
 
 impl Reader for Slow {
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let bytes = &block.bytes;
         let own = &bytes[block.begin..block.end];
@@ -233,8 +237,7 @@ impl Reader for Slow {
             });
             self.one(text, time, out);
         }
-        out.seen
-            .note(TWICE, std::mem::take(&mut self.clock.ambiguous));
+        out.seen.clock(&mut self.clock);
     }
 }
 
@@ -344,6 +347,10 @@ impl General {
 }
 
 impl Reader for General {
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut lines = Lines::new(block);
         while lines.at < block.end {
@@ -374,8 +381,7 @@ impl Reader for General {
                 self.open = Some(text.to_vec());
             }
         }
-        out.seen
-            .note(TWICE, std::mem::take(&mut self.clock.ambiguous));
+        out.seen.clock(&mut self.clock);
     }
 
     fn end(&mut self, out: &mut Out<'_>) {

@@ -8,7 +8,7 @@ use crate::clock::{Clock, decimal, duration, number};
 use crate::entry::{Entry, Fault, Kind, NO_TIME, UNKNOWN};
 use crate::format::access::target;
 use crate::format::roles::{Meaning, ROLES, Role, Said, meaning, unit};
-use crate::format::{Out, Reader, Settings, TWICE, csv, json};
+use crate::format::{Out, Reader, Settings, csv, json};
 use crate::source::{Block, Lines};
 use crate::sql::{Dialect, statement};
 use crate::words;
@@ -395,6 +395,10 @@ pub fn looks(line: &[u8]) -> Option<Shape> {
 }
 
 impl Reader for Named {
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut lines = Lines::new(block);
         while lines.at < block.end {
@@ -421,7 +425,6 @@ impl Reader for Named {
                 out.seen.unread(line, why);
             }
         }
-        out.seen
-            .note(TWICE, std::mem::take(&mut self.clock.ambiguous));
+        out.seen.clock(&mut self.clock);
     }
 }

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use crate::clock::{Clock, duration};
 use crate::entry::{Entry, Fault, Kind, NO_TIME, UNKNOWN};
 use crate::format::prefix::{cut, stamp_in};
-use crate::format::{Out, Reader, Settings, TWICE, csv, json};
+use crate::format::{Out, Reader, Settings, csv, json};
 use crate::saved::{Saved, Saving};
 use crate::scan;
 use crate::source::{Block, Lines};
@@ -340,6 +340,10 @@ impl Postgres {
 }
 
 impl Reader for Postgres {
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         if self.form == Form::Csv {
             self.csv(block, out);
@@ -369,8 +373,7 @@ impl Reader for Postgres {
                 }
             }
         }
-        out.seen
-            .note(TWICE, std::mem::take(&mut self.clock.ambiguous));
+        out.seen.clock(&mut self.clock);
     }
 
     fn end(&mut self, out: &mut Out<'_>) {

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::clock::{Clock, duration, number};
 use crate::entry::{Entry, Fault, Held, Kind, NO_TIME, NO_WORDS, UNKNOWN};
 use crate::format::shape::{balanced, shape};
-use crate::format::{Out, Reader, Settings, TWICE, json};
+use crate::format::{Out, Reader, Settings, json};
 use crate::saved::{Saved, Saving};
 use crate::scan;
 use crate::source::{Block, Lines};
@@ -356,6 +356,10 @@ fn failures(text: &[u8]) -> bool {
 }
 
 impl Reader for SlowLog {
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut lines = Lines::new(block);
         while lines.at < block.end {
@@ -374,8 +378,7 @@ impl Reader for SlowLog {
                 None => out.seen.unread(line, "it is no line of a slow log"),
             }
         }
-        out.seen
-            .note(TWICE, std::mem::take(&mut self.clock.ambiguous));
+        out.seen.clock(&mut self.clock);
     }
 
     fn end(&mut self, out: &mut Out<'_>) {

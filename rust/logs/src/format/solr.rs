@@ -121,6 +121,10 @@ fn foreign(line: &[u8]) -> bool {
 }
 
 impl Reader for Solr {
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut lines = Lines::new(block);
         let mut beside = 0;

@@ -239,6 +239,10 @@ impl<'a> Iterator for Parts<'a> {
 }
 
 impl Reader for Plain {
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut agents = Agents::default();
         let mut lines = Lines::new(block);
@@ -275,8 +279,7 @@ impl Reader for Plain {
             agents.take(&entry, shape.ended_ns, shape.as_agent, own, out);
         }
         agents.end(out);
-        out.seen
-            .note(super::TWICE, std::mem::take(&mut self.clock.ambiguous));
+        out.seen.clock(&mut self.clock);
     }
 }
 
@@ -355,6 +358,10 @@ impl Ql {
 }
 
 impl Reader for Ql {
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut agents = Agents::default();
         let mut lines = Lines::new(block);
@@ -425,7 +432,6 @@ impl Reader for Ql {
         }
         agents.end(out);
         self.class = class;
-        out.seen
-            .note(super::TWICE, std::mem::take(&mut self.clock.ambiguous));
+        out.seen.clock(&mut self.clock);
     }
 }

@@ -1,0 +1,173 @@
+"""Which files are one log that was rotated, in which order, and which of them go on with another.
+
+    query.log.2.gz  query.log.1  query.log              the higher the number, the older
+    query.log-20261125  query.log-20261126  query.log   by date, and what has none is the newest
+
+Numbers that rise with the time are told by the times of the first entries. A file goes on with the
+one before it only if none is missing between them: the number is the next one, or the date is as
+far away as others are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+
+from searchbench import _core
+from searchbench.logs.counts import Options, insist_known, named_format, settings
+from searchbench.logs.parquet import readable
+from searchbench.logs.sources import STANDARD_INPUT, Source
+
+_PACKED = (".gz", ".zst")
+_NUMBER = re.compile(r"(?P<base>.+)\.(?P<number>\d{1,5})")
+_DATE = re.compile(
+    r"(?P<base>.+?)[-_.](?P<year>20\d\d)-?(?P<month>[01]\d)-?(?P<day>[0-3]\d)"
+    r"(?:[-_T.]?(?P<time>\d{2,6}))?(?P<end>\.log|\.json|\.csv)?"
+)
+_FAR = 1.5  # times the least distance of two dates: further away, one is missing
+_LATE_NS = 2 * 3600 * 10**9  # by which a file may begin before the one that it follows
+_NEXT, _WITHIN = 1, 2  # as of the core
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A source that is part of a log. ``place``: its number, or its date in seconds; None: it has
+    neither. ``first_ns``: of its first entry. ``joins`` and so on: as of the core.
+    """
+
+    at: int
+    place: float | None
+    dated: bool
+    format: str
+    joins: bool
+    first_ns: int | None
+    begins: bool
+    twice: bool
+    waits: bool
+
+
+def in_order(sources: Sequence[Source], options: Options) -> list[Source]:
+    """The sources, those of one log one after another, from the oldest; each knows whether it
+    follows the one before it. A file that was read before follows none.
+
+    QueryError where an option is wrong.
+    """
+    insist_known(options)
+    logs: dict[tuple[str, str, str], list[tuple[int, float | None, bool]]] = defaultdict(list)
+    for at, source in enumerate(sources):
+        if source.path != STANDARD_INPUT and not source.lines and not source.again_from:
+            base, place, dated = _parts(Path(source.path).name)
+            folder = str(Path(source.path).absolute().parent)
+            logs[folder, base, source.server if place is None else ""].append((at, place, dated))
+    logs = _with_newest(logs)
+    chains: dict[int, list[Source]] = {}
+    within: set[int] = set()
+    for members in logs.values():
+        if len(members) < 2 or all(place is None for _, place, _ in members):
+            continue
+        files = _sorted([_looked_at(sources[m[0]], options, *m) for m in members])
+        chains[min(f.at for f in files)] = _linked(files, sources)
+        within |= {f.at for f in files}
+    found: list[Source] = []
+    for at, source in enumerate(sources):
+        found += chains.get(at, [] if at in within else [source])
+    return found
+
+
+def _with_newest(
+    logs: dict[tuple[str, str, str], list[tuple[int, float | None, bool]]],
+) -> dict[tuple[str, str, str], list[tuple[int, float | None, bool]]]:
+    """The same, the file without number or date with those that have one."""
+    found: dict[tuple[str, str, str], list[tuple[int, float | None, bool]]] = defaultdict(list)
+    for (folder, base, _), members in logs.items():
+        found[folder, base, ""] += members
+    return found
+
+
+def _parts(name: str) -> tuple[str, float | None, bool]:
+    """The name without what rotation adds, the number or the date that it adds, which it is."""
+    for ending in _PACKED:
+        name = name.removesuffix(ending)
+    if (dated := _DATE.fullmatch(name)) and (day := _day(dated)) is not None:
+        base = dated["base"] + (dated["end"] or "")
+        return base, day * 86_400.0 + _seconds(dated["time"] or ""), True
+    if numbered := _NUMBER.fullmatch(name):
+        return numbered["base"], float(numbered["number"]), False
+    return name, None, False
+
+
+def _day(found: re.Match[str]) -> int | None:
+    try:
+        return date(int(found["year"]), int(found["month"]), int(found["day"])).toordinal()
+    except ValueError:
+        return None
+
+
+def _seconds(time: str) -> int:
+    """``13``, ``1305``, ``130500``: the seconds of the day."""
+    padded = time.ljust(6, "0")
+    return int(padded[:2]) * 3600 + int(padded[2:4]) * 60 + int(padded[4:6])
+
+
+def _looked_at(
+    source: Source, options: Options, at: int, place: float | None, dated: bool
+) -> _File:
+    named = named_format(options) or source.format
+    with readable([source]) as (path,):
+        found = _core.look_at_ends_of_log(
+            path, server=source.server, named=named, **settings(options)
+        )
+    return _File(at, place, dated, *found)
+
+
+def _sorted(files: list[_File]) -> list[_File]:
+    """From the oldest to the newest; what has no number or date is the newest."""
+    placed = [f for f in files if f.place is not None]
+    newest = [f for f in files if f.place is None]
+    placed.sort(key=lambda f: f.place or 0.0)
+    timed = [f.first_ns for f in placed if f.first_ns is not None]
+    rising = len(timed) > 1 and timed[0] < timed[-1]
+    if not placed[0].dated and not rising:
+        placed.reverse()
+    return placed + newest
+
+
+def _linked(files: list[_File], sources: Sequence[Source]) -> list[Source]:
+    days = [b.place - a.place for a, b in pairwise(files)
+            if a.dated and b.dated and a.place is not None and b.place is not None]  # fmt: skip
+    least = min((d for d in days if d > 0), default=0.0)
+    found = [sources[files[0].at]]
+    for one, two in pairwise(files):
+        follows = _follows(one, two, least)
+        if sources[two.at].known_as or sources[two.at].skip_bytes:
+            follows = 0
+        found.append(replace(sources[two.at], follows=follows))
+    return found
+
+
+def _follows(one: _File, two: _File, least: float) -> int:
+    """How the second file goes on with the first, as of the core."""
+    same = one.format == two.format and one.format not in ("", "csv")
+    if not same or not _next(one, two, least):
+        return 0
+    first_ns = two.first_ns if two.first_ns is not None else one.first_ns
+    if one.first_ns is not None and first_ns is not None and first_ns < one.first_ns - _LATE_NS:
+        return 0
+    if not two.begins:
+        return _WITHIN
+    return _NEXT if one.joins or one.waits or two.twice else 0
+
+
+def _next(one: _File, two: _File, least: float) -> bool:
+    """Whether no file is missing between two that follow each other."""
+    if one.place is None or (one.dated != two.dated and two.place is not None):
+        return False
+    if two.place is None:
+        return one.dated or one.place <= 1
+    apart = abs(two.place - one.place)
+    return 0 < apart <= _FAR * least if one.dated else apart == 1
