@@ -21,6 +21,7 @@ from searchbench.analysis.compare.pairs import noise_floors
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Estimate, Judgement
 from searchbench.analysis.roles.accepted import written
+from searchbench.analysis.roles.results import of_figures
 from searchbench.analysis.roles.visible import Seen, seen, visible
 from searchbench.measure.run import run
 from searchbench.record import Record
@@ -196,7 +197,10 @@ def ratio_and_floor(judged: Judgement, metric: str) -> tuple[Estimate, Estimate]
     """
     assert judged.roles is not None
     (beside,) = judged.roles.beside
-    ratio = beside.ratios.get(metric)
+    by_id = {t.treatment: t for t in judged.treatments}
+    # Of the figures as they are: a study compares nobody on queries that find nothing, as all of
+    # this host's do.
+    ratio = of_figures(by_id[beside.idle], by_id[beside.treatment], metric)
     floor = noise_floors(judged.treatments, (metric,)).get(metric)
     if ratio is None or floor is None or not math.isfinite(ratio.value):
         trials = [trial for treatment in judged.treatments for trial in treatment.trials]

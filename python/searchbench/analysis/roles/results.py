@@ -207,9 +207,7 @@ def _beside(
             continue
         ratios = {}
         for metric in (*_RATIOS, *(["service_mean"] if named else [])):
-            logs = _logs(t, other, metric)
-            ratio, _ = paired_ratio(logs, None)
-            if ratio is not None:
+            if (ratio := of_figures(t, other, metric)) is not None:
                 ratios[metric] = ratio
         pair = (t.treatment, t.label, other.treatment, other.label)
         found.append(Beside(*pair, ratios, *named))
@@ -236,6 +234,11 @@ def rest(planned: Treatment) -> tuple[str, str, str]:
     kept = [(table.get("documents"), table.get("share"))
             for table in planned.roles.values() if table["does"] == "write"]  # fmt: skip
     return planned.system, repr(sorted(settings.items())), repr(kept)
+
+
+def of_figures(own: TreatmentResult, idle: TreatmentResult, metric: str) -> Estimate | None:
+    """A figure over that of the idle ones, paired by block; None: not known."""
+    return paired_ratio(_logs(own, idle, metric), None)[0]
 
 
 def _logs(t: TreatmentResult, other: TreatmentResult, metric: str) -> list[float]:
