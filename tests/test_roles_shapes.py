@@ -16,6 +16,7 @@ from searchbench.analysis.judge import judge
 from searchbench.analysis.roles import stages as of_stages
 from searchbench.analysis.roles.accepted import Written, written
 from searchbench.analysis.roles.stages import Readers
+from searchbench.analysis.trial.measured import Trace
 from searchbench.errors import StudyError
 from searchbench.lab.drive.changes import _marked
 from searchbench.measure.run import run as measure
@@ -163,6 +164,21 @@ def test_a_stage_has_what_was_due_in_it_whenever_it_was_answered() -> None:
     assert (second.offered, second.acknowledged) == (2, 0)
     assert (first.behind_s, second.behind_s) == (0.5, 0.4)
     assert (first.readers_p50_s, second.readers_p50_s) == (0.01, 0.1)
+
+
+def test_a_stage_in_which_readers_failed_does_not_look_fast() -> None:
+    keys = {"stages": [[1, 6], [1, 2]], "batch": 2}
+    due = np.arange(2_000) * NS // 1_000
+    lost = (np.arange(2_000) >= 1_000) & (np.arange(2_000) % 50 == 0)  # 2 of 100, in the second
+    trace = Trace(
+        query=np.zeros(2_000, np.uint32), outcome=lost.astype(np.uint8), due=due, free=due,
+        sent=due, done=np.where(lost, -1, due + NS // 1_000), window=(0, 2 * NS),
+    )  # fmt: skip
+    wrote = made([0, 12], [0, 12], [1, 13], [2, 2])
+    first, second = of_stages.of_trial(RoleRun(name="w", number=1, does="write", keys=keys),
+                                       wrote, of_stages.readers(trace))  # fmt: skip
+    assert (first.readers_p50_s, first.readers_p99_s) == (0.001, 0.001)
+    assert (second.readers_p50_s, second.readers_p99_s) == (0.001, None)
 
 
 @pytest.mark.slow

@@ -92,10 +92,8 @@ def could_make(ratio: Estimate, by: float, of: Effect, *, faster: bool) -> bool:
     value is a better one, as of throughput.
     """
     span = ratio.interval
-    if (
-        span is None or not by or span.low <= 1 <= span.high
-    ):  # without it no difference shows either
-        return False
+    if span is None or not by or span.low <= 1 <= span.high:
+        return False  # without it no difference shows either
     if math.isinf(of.half):
         return True
     half = math.log(span.high / span.low) / 2 if span.low > 0 else math.inf

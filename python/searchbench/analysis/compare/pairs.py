@@ -5,8 +5,10 @@ interval of the ratio, paired by block, leaves out 1; p after Holm's correction 
 comparisons of the study is below 0.05; and the ratio is beyond three floors: the noise of the A/A
 control, what the states of the two could make (``state``), and what two builds of an index could
 (``builds``); and neither failed requests (``failed``) nor the load generator (``late``) could make
-it. Everything else is "not
-resolved", with the reason.
+it, nor the order of the trials within blocks (``order``). Everything else is "not resolved", with
+the reason.
+
+Longer than most files: what a pair must pass is read in one piece.
 """
 
 from __future__ import annotations

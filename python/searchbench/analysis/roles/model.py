@@ -95,7 +95,7 @@ class WriterStage:
     Rates are documents a second. ``offered``: documents of the requests that were begun of those
     due in it; ``acknowledged``: of these, taken by the system. ``behind_s``: how late its last
     request was begun. ``readers_p50_s``, ``readers_p99_s``: response times of the readers' requests
-    due in it. None: too few to say.
+    due in it. None: too few to say, or too many of them failed.
     """
 
     start_s: float

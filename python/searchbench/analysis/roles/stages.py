@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
+from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Curve
 from searchbench.analysis.roles.accepted import Ints, Written, written
@@ -21,22 +22,26 @@ from searchbench.record import Record, Trial
 from searchbench.record.roles import RoleRun
 from searchbench.workload.shape import stages_of, starts_of
 
+Floats = NDArray[np.float64]
+
 _BINS = 40
 _ENDED = 0.1  # of the drive: a file of times that ends so long before it is said to
 
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """When the readers' requests were due, and how long each took that was answered well."""
+    """When the readers' requests were due, and how long each took in ns: forever, unless it was
+    answered well. Without these a stage in which they failed would look fast.
+    """
 
     due: Ints
-    took: Ints
+    took: Floats
 
 
 def readers(trace: Trace) -> Readers:
-    """Of all that was answered well in a trial, in ns."""
-    kept = (trace.outcome == 0) & (trace.done != NEVER)
-    return Readers(trace.due[kept], (trace.done - trace.due)[kept])
+    """Of all requests of a trial."""
+    well = (trace.outcome == 0) & (trace.done != NEVER)
+    return Readers(trace.due, np.where(well, trace.done - trace.due, np.inf))
 
 
 def of_trial(run: RoleRun, made: Written, beside: Readers) -> tuple[WriterStage, ...]:
@@ -114,7 +119,10 @@ def _rates(at: Ints, documents: Ints, edges: np.ndarray, name: str) -> Curve:
     return Curve(name, tuple(middles.tolist()), tuple((counts / seconds).tolist()))
 
 
-def _quantile(took_ns: Ints, quantile: float) -> float | None:
+def _quantile(took_ns: Ints | Floats, quantile: float) -> float | None:
+    """In seconds; None of too few, or where it is one that took forever."""
     if len(took_ns) < minimum_samples(quantile):
         return None
-    return float(np.quantile(took_ns, quantile)) / 1e9
+    # "higher": between a time and forever there is nothing to interpolate.
+    found = float(np.quantile(took_ns, quantile, method="higher")) / 1e9
+    return found if np.isfinite(found) else None
