@@ -228,11 +228,12 @@ def _bracket(seen: Seen, effort: float) -> Bracket:
         sure = max(used, key=lambda d: (d.rate_per_s, d.judged.verdict == "holds", d.seconds))
         return _all_hold(seen, sure)
     where = seen.where
-    low, high = where.quantile(DOUBT), where.quantile(1 - DOUBT)
+    low, high = seen.ends
     slack = (1 + FULL_OF_WIDTH * WIDTH) / (high / low)
     if slack > 1:
         low, high = low / math.sqrt(slack), high * math.sqrt(slack)
-    inside = where.chance_below(high) - where.chance_below(low)
+    outside = 1 - (where.chance_below(high) - where.chance_below(low))
+    inside = 1 - outside * DOUBT / seen.doubt
     lucky = seen.lucky(effort)
     found = changes(
         used, low, where.quantile(0.5), high, differs=where.differs > SUSPECT, few=lucky

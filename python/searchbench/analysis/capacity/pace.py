@@ -46,6 +46,8 @@ SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by
 VARYING_EFFORT = 1.0  # the same, of services that vary
 NO_LATE = 0.01  # of what may be late, is hardly any
 VARY = 1.4  # squared coefficients of variation of arrivals and services, from which on they do
+VARY_MUCH = 3.0  # the same, from which on not even the longest trials show how they scatter
+MUCH_DOUBT = DOUBT / 5  # there: by simulation, what leaves one answer in twenty wrong
 USUAL = 0.01  # of the requests may be late, by the usual promise: a p99
 _SHORT = 0.2  # the length of a trial that only looks for the side, of a full one's
 _LAST = 3  # so many last trials are twice as long
@@ -230,7 +232,18 @@ class Seen:
     @property
     def narrow(self) -> bool:
         """Whether all trials together tell the limit as well as was aimed at."""
-        return self.where.quantile(1 - DOUBT) / self.where.quantile(DOUBT) <= 1 + WIDTH
+        low, high = self.ends
+        return high / low <= 1 + WIDTH
+
+    @property
+    def doubt(self) -> float:
+        """The chance by the curve on each side of ``ends``, which is ``DOUBT`` in truth."""
+        return MUCH_DOUBT if self.varies > VARY_MUCH and not self.waits else DOUBT
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """Between which rates the limit is, but for ``DOUBT`` on each side."""
+        return self.where.quantile(self.doubt), self.where.quantile(1 - self.doubt)
 
     def beside(self) -> tuple[list[Driven], list[Driven]]:
         """The full trials less than 10 % below and above the likeliest limit."""
@@ -256,22 +269,31 @@ class Seen:
         return sum(k.requests * k.condition.allowed for k in own) / effect
 
     @cached_property
-    def varying(self) -> bool:
-        """Whether responses vary so much that short trials may all have been lucky together.
-
-        Of simulated searches, the greatest ``varies`` of a trial was at most 1.27 with constant
-        services of several workers, and at least 1.49 with exponential, lognormal and Pareto ones.
-        Not where hardly any request is late just below the limit: waits vary there, not services.
-        """
-        if not self.used:
-            return False
+    def varies(self) -> float:
+        """The squared coefficients of variation of arrivals and services, as far as was seen."""
         judged = [d.judged for d in self.used]
+        conditions = self.driven[0].judged.kept if judged else ()
         own = [
             filling.varies(judged, i)
-            for i, k in enumerate(self.driven[0].judged.kept)
+            for i, k in enumerate(conditions)
             if k.condition.limit_ns is not None
         ]
-        return max(own, default=0.0) > VARY and median(self._times(0) or [1.0]) > NO_LATE
+        return max(own, default=0.0)
+
+    @cached_property
+    def waits(self) -> bool:
+        """Whether hardly any request is late just below the limit, so that what varies are waits
+        and not services."""
+        return median(self._times(0) or [1.0]) <= NO_LATE
+
+    @property
+    def varying(self) -> bool:
+        """Whether services vary so much that short trials may all have been lucky together.
+
+        Of simulated searches, the greatest ``varies`` of a trial was at most 1.29 with constant
+        services of several workers, and at least 1.49 with exponential, lognormal and Pareto ones.
+        """
+        return self.varies > VARY and not self.waits
 
     def lucky(self, effort: float) -> bool:
         """Whether chance may move all trials of this effort together, so that none is sure."""
