@@ -47,7 +47,7 @@ from searchbench.corpora.corpus import Corpus
 from searchbench.engines.answer import Facts
 from searchbench.engines.engine import Engine
 from searchbench.errors import LabError, SearchbenchError
-from searchbench.lab.conduct import beside, each, jobs, measuring
+from searchbench.lab.conduct import beside, each, jobs, measuring, reading
 from searchbench.lab.conduct.alone import calibrate
 from searchbench.lab.conduct.asking import ask_operations, made_once, once
 from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty
@@ -66,10 +66,11 @@ from searchbench.lab.system.attach import Attached, Found
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.running import Running
 from searchbench.places.model import EACH_QUERY
+from searchbench.record.queries import Unsupported
 from searchbench.record.samples import REPLIES
 from searchbench.record.trial import Captured as CapturedAbout
 from searchbench.record.trial import Facts as FactsAbout
-from searchbench.record.trial import Ingest, Note, Service, Terms, Unsupported
+from searchbench.record.trial import Ingest, Note, Service, Terms
 from searchbench.workload.queries.sets import QuerySet
 
 _LOST = ("refused", "reset", "truncated")
@@ -451,7 +452,16 @@ def _know_again(session: Session) -> None:
 
 
 def _capture(session: Session) -> None:
-    """Ask each distinct query once, alone, and keep the replies, also for the next trial."""
+    """Ask each distinct query once, alone, and keep the replies, also for the next trial.
+
+    Those of the readers, and those of every role that reads beside them.
+    """
+    if session.captured is None or session.captures_after:
+        _capture_readers(session)
+    reading.capture(session)
+
+
+def _capture_readers(session: Session) -> None:
     running, compiled = session.there(), session.bytes()
     asked, own_s = _asked(session).asked, session.opened.load.timeout_s
     # An operation takes as long as it does; a query that takes a minute is given up.
@@ -490,7 +500,7 @@ def _take_captured(session: Session) -> bool:
     if found is not None:
         session.captured = found
         session.found |= {"terms": found.terms, "captured": found.about}
-    return found is not None
+    return reading.take_captured(session) and found is not None
 
 
 def _capture_some(session: Session) -> None:
