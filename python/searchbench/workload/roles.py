@@ -262,6 +262,11 @@ def is_random(table: Mapping[str, Any]) -> bool:
     return table.get("arrivals") == "poisson"
 
 
+def only_reads(tables: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Do all of these roles read? Then nothing changes, and trials can share an index."""
+    return all(table["does"] == "read" for table in tables.values())
+
+
 def is_idle(table: Mapping[str, Any]) -> bool:
     """Does a role, its defaults put in, do nothing?"""
     rates = (table.get(key) for key in ("documents_per_s", "rate_per_s", "clients"))

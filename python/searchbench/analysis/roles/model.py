@@ -117,7 +117,11 @@ class RoleResult:
     ``figures`` of a writer: ``offered_per_s`` and ``accepted_per_s`` (documents), ``service_p50``,
     ``service_p99``, ``response_p99`` (of requests, in seconds), ``behind_s`` (how late the last
     request of the window was begun), ``ended`` (requests answered well); of a publisher or a job
-    ``times``, ``took_p50``, ``took_max``. ``how``: what publishes, ``unasked``: what
+    ``times``, ``took_p50``, ``took_max``; of one that reads ``requests`` (due in the windows),
+    ``offered_per_s`` (by its clock), ``answered_per_s`` (well), quantiles of ``service`` and
+    ``response`` in which a request that failed took forever (infinite), ``error_share``,
+    ``behind_s``. ``left_out``: in so many trials its figures are those of a late generator.
+    ``load``, ``asks``: of one that reads, how and how many distinct queries. ``how``: what publishes, ``unasked``: what
     happens where nobody does. ``kept_back``: documents that were kept for it. ``proofs``: how
     what a writer wrote was checked. ``stages``: of a writer with several.
     """
@@ -136,6 +140,9 @@ class RoleResult:
     visible: Visible | None = None
     proofs: tuple[Proof, ...] = ()
     stages: tuple[WriterStage, ...] = ()
+    left_out: int = 0
+    load: str = ""
+    asks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

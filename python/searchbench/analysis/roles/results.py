@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from searchbench.analysis.judgement import Curve, Estimate, TreatmentResult
-from searchbench.analysis.roles import faults, stages
+from searchbench.analysis.roles import faults, reading, stages
 from searchbench.analysis.roles.accepted import Written, of_times, of_writer, spans_of, written
 from searchbench.analysis.roles.meanwhile import hold, rule_of
 from searchbench.analysis.roles.model import (
@@ -95,6 +95,7 @@ def _role(
     asks: list[tuple[float, float]] = []
     wrote: list[tuple[RoleRun, Written]] = []
     shaped: list[tuple[WriterStage, ...]] = []
+    reads: list[reading.Read] = []
     first: RoleRun | None = None
     for trial in valid:
         run = next((r for r in trial.beside if r.name == name), None)
@@ -102,6 +103,10 @@ def _role(
             continue
         first = first or run
         if run.idle or trial.window is None:
+            continue
+        if run.does == "read":
+            if (read := reading.of_trial(record, trial, run)) is not None:
+                reads.append(read)
             continue
         if run.does != "write":
             rows.append(of_times(record, trial, run))
@@ -125,13 +130,16 @@ def _role(
         levels=t.levels,
         idle=is_idle(table),
         trials=len(valid),
-        figures=_figures(rows),
+        figures=reading.figures(reads) if table["does"] == "read" else _figures(rows),
         how=publishing.how if publishing else "",
         unasked=publishing.unasked if publishing else "",
         kept_back=first.kept_back if first else 0,
         visible=_visible(markers, asks),
         proofs=proofs(wrote),
         stages=stages.together(shaped),
+        left_out=sum(read.late for read in reads),
+        load=reading.load_in_words(table) if table["does"] == "read" else "",
+        asks=first.queries.distinct if first is not None and first.queries else None,
     )
 
 

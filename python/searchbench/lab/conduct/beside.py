@@ -1,7 +1,8 @@
 """The roles beside the readers: made ready, driven on the readers' clock, and counted afterwards.
 
 A trial that has roles is driven on an index of its own, a copy of the one that all share, also
-where they are idle: what is compared differs in nothing but them. Longer than most files: what a
+where they are idle: what is compared differs in nothing but them. (Roles that only read leave the
+shared one as it is.) Longer than most files: what a
 role sends, and what became of it, are read side by side.
 """
 
@@ -46,7 +47,7 @@ from searchbench.record.drive import Drive
 from searchbench.record.roles import ASKS, WRITES, Applied, Drawn, Publishing, RoleRun
 from searchbench.workload.changes import due_ns, span_ns
 from searchbench.workload.queries.algebra import Query
-from searchbench.workload.roles import WATCHER, is_idle
+from searchbench.workload.roles import WATCHER, is_idle, only_reads
 
 _T = TypeVar("_T")
 _TIMEOUT_S = 60.0
@@ -200,7 +201,12 @@ def discard(session: Session) -> None:
 
 def made_anew(session: Session) -> bool:
     """Is the index of a trial with roles built for it alone, as its storages are not copied?"""
-    return bool(session.opened.treatment.roles) and bool(session.place and session.place.storages)
+    return needs_its_own(session) and bool(session.place and session.place.storages)
+
+
+def needs_its_own(session: Session) -> bool:
+    """Has the trial an index of its own, as its roles may change it?"""
+    return not only_reads(session.opened.treatment.roles)
 
 
 def _write(session: Session, beside: Beside, part: Part) -> None:

@@ -142,7 +142,7 @@ def opening_of(session: Session) -> Phases[Session]:
         capture = []
     if capture or alone:
         found += [*deploy, *capture, *alone, stop]
-    if session.opened.treatment.roles and timed and not beside.made_anew(session):
+    if beside.needs_its_own(session) and timed and not beside.made_anew(session):
         found.append(("copy", beside.copy_index))
     return [*found, *deploy] if timed else found
 
