@@ -41,6 +41,8 @@ def read_roles(source: Source) -> Tables:
         found[f"roles.{name}"] = role = source.checked(("roles", name), roles.ROLE_KEYS)
         if "queries" in role:
             role["queries"] = source.checked(("roles", name, "queries"), registry.SPEC_KEYS)
+        elif "queries" in source.table("roles", name):
+            role["queries"] = {}  # which has been complained of
     return found
 
 
@@ -49,7 +51,8 @@ def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System
     source, writers, faults = given.source, list[str](), list[str]()
     for section in names:
         first = given.first(section)
-        wrong = [*roles.problems(first.table)]
+        own = section.removeprefix("roles.")
+        wrong = [(k, said.replace("NAME", own)) for k, said in roles.problems(first.table)]
         for key, sentence in wrong:
             at = first.at.get(key)
             place = ("roles", section.removeprefix("roles."))

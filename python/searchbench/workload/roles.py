@@ -149,7 +149,7 @@ def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _of_a_reader(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    if not table.get("queries"):
+    if "queries" not in table:
         yield "queries", ("a role that reads needs `queries`: what it asks, with the keys of "
                           "[queries], in [roles.NAME.queries]")  # fmt: skip
     paces = [key for key in READING_PACES if key in table]
