@@ -108,7 +108,7 @@ class RoleRun(msgspec.Struct, kw_only=True):
     or had to send; ``failed``: why it ended before the others, in words. ``start``, ``end``: of a
     job's command, ns on the clock of the drive; of one that was run several times the first start
     and the last end, and each in ``spans``. ``fault``: what became of one, as far as it went.
-    ``queries``: what one that reads asks; ``unsupported``: of these, what the engine cannot express.
+    ``queries``: what one that reads asks; ``unsupported``: what of that the engine cannot express.
     """
 
     name: str

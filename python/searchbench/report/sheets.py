@@ -104,7 +104,8 @@ _SEEN = ("markers", "unseen", "resolution_s", "asks_per_s", "ask_p50_s")
 _OF_READER = ("load", "asks", "left_out")
 ROLES = (
     "role", "does", "treatment", "label", "levels", "idle", "trials", "how", "unasked",
-    "kept_back", *_SEEN, "figure", "unit", "value", "low", "high", "level", "n", "method", *_OF_READER,
+    "kept_back", *_SEEN, "figure", "unit", "value", "low", "high", "level", "n", "method",
+    *_OF_READER,
 )  # fmt: skip
 
 # A row for each stage of each writer with several.

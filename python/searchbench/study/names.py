@@ -174,8 +174,8 @@ class Names:
         name, _, key = rest.rpartition(".")
         there, (one, keys) = self.source.table(table), _NAMED[table]
         if table == "roles" and name.removesuffix(".queries") in there and name not in there:
-            self.source.at_key(at, f"`{path}`: what a role asks cannot be a factor: give a role for "
-                               "each level, and vary which of them is `idle`")  # fmt: skip
+            self.source.at_key(at, f"`{path}`: what a role asks cannot be a factor: give a role "
+                               "for each level, and vary which of them is `idle`")  # fmt: skip
         elif name not in there:
             hint = nearest(name, there) if there else f"this study has no [{table}.NAME]"
             self.source.at_key(at, f"`{path}`: there is no {one.split()[1]} `{name}`", hint)

@@ -52,8 +52,9 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("rate_per_s", "number", None, "read: requests a second, sent by the clock whether or "
             "not the system keeps up; 0: idle", minimum=0, maximum=10_000_000),
     SpecKey("stages", "list", None, "write: documents a second that change over the drive (read: "
-            "requests a second), as [SECONDS, RATE] or, for a ramp, [SECONDS, FROM, TO] for each stage, as in [[60, 100], "
-            "[30, 400], [60, 100]]; together as long as the drive with its warm-up"),
+            "requests a second), as [SECONDS, RATE] or, for a ramp, [SECONDS, FROM, TO] for each "
+            "stage, as in [[60, 100], [30, 400], [60, 100]]; together as long as the drive "
+            "with its warm-up"),
     SpecKey("arrivals", "text", "constant", "write, with `documents_per_s` or `stages`: gaps "
             "between requests: all the same, or random (exponential). read, with `rate_per_s` or "
             "`stages`: the same, but the default is random", ("constant", "poisson")),

@@ -294,7 +294,11 @@ def _by_class(classes: Sequence[str], agreeing: Bools) -> dict[str, tuple[int, i
 
 
 def under_load(
-    record: Record, trial: Trial, *, answered: bool = False, phase: str = "under_load",
+    record: Record,
+    trial: Trial,
+    *,
+    answered: bool = False,
+    phase: str = "under_load",
     role: str = "",
 ) -> tuple[int, int, int]:
     """Replies kept from the timed span (or from another ``phase``) that are not those captured

@@ -121,8 +121,8 @@ class RoleResult:
     ``offered_per_s`` (by its clock), ``answered_per_s`` (well), quantiles of ``service`` and
     ``response`` in which a request that failed took forever (infinite), ``error_share``,
     ``behind_s``. ``left_out``: in so many trials its figures are those of a late generator.
-    ``load``, ``asks``: of one that reads, how and how many distinct queries. ``how``: what publishes, ``unasked``: what
-    happens where nobody does. ``kept_back``: documents that were kept for it. ``proofs``: how
+    ``load``, ``asks``: of one that reads, how and how many distinct queries. ``how``: what
+    publishes, ``unasked``: what happens where nobody does. ``kept_back``: documents that were kept for it. ``proofs``: how
     what a writer wrote was checked. ``stages``: of a writer with several.
     """
 

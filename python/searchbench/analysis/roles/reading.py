@@ -246,6 +246,7 @@ def _answered(trial: Trial, run: RoleRun, trace: Trace) -> Iterator[Row]:
 def _lag(run: RoleRun, trace: Trace) -> Iterator[Row]:
     """The same audit as that of the readers."""
     clients = run.keys.get("clients")
-    kind = "open" if clients is None else "closed"
-    think_s = float(run.keys.get("think_s") or 0.0)
-    yield from validity.lag(Load(kind=kind, clients=clients, think_s=think_s), trace)
+    load = Load(kind="open")
+    if clients is not None:
+        load = Load(clients=clients, think_s=float(run.keys.get("think_s") or 0.0))
+    yield from validity.lag(load, trace)
