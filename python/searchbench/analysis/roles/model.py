@@ -122,8 +122,8 @@ class RoleResult:
     ``response`` in which a request that failed took forever (infinite), ``error_share``,
     ``behind_s``. ``left_out``: in so many trials its figures are those of a late generator.
     ``load``, ``asks``: of one that reads, how and how many distinct queries. ``how``: what
-    publishes, ``unasked``: what happens where nobody does. ``kept_back``: documents that were kept for it. ``proofs``: how
-    what a writer wrote was checked. ``stages``: of a writer with several.
+    publishes, ``unasked``: what happens where nobody does. ``kept_back``: documents that were kept
+    for it. ``proofs``: how what a writer wrote was checked. ``stages``: of a writer with several.
     """
 
     role: str
