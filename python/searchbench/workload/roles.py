@@ -171,7 +171,7 @@ def _of_a_reader(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "clients" in table and "connections" in table:
         yield "connections", "each of the `clients` has a connection; leave `connections` out"
     if "stages" in table:
-        yield from _of_stages(table["stages"])
+        yield from _of_stages(table["stages"], "reader")
 
 
 def _of_a_fault(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -205,14 +205,14 @@ def _of_a_writer(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "connections", "each of the `clients` has a connection; leave `connections` out"
 
 
-def _of_stages(given: Any) -> Iterator[tuple[str, str]]:
+def _of_stages(given: Any, who: str = "writer") -> Iterator[tuple[str, str]]:
     try:
         made = stages_of(given)
     except ValueError as error:
         yield "stages", str(error)
         return
     if not any(stage.requests for stage in made):
-        yield "stages", "all rates of `stages` are 0; for a role that does nothing: idle = true"
+        yield "stages", f"all rates of `stages` are 0; for a {who} that does nothing: idle = true"
 
 
 def resolve(table: Mapping[str, Any]) -> dict[str, Any]:
