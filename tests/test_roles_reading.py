@@ -21,8 +21,10 @@ from searchbench.analysis.compare import pairs
 from searchbench.analysis.judge import judge, to_json
 from searchbench.analysis.judgement import Finding
 from searchbench.analysis.roles import reading
+from searchbench.engines import defaults
 from searchbench.engines.groonga import Groonga
 from searchbench.lab.get.install import missing
+from searchbench.lab.system.deploy import Deployment
 from searchbench.measure.run import run as measure
 from searchbench.record import Record, Trial, open_record
 from searchbench.record.roles import RoleRun
@@ -415,3 +417,52 @@ def test_answers_to_reports_are_held_to_before_and_after_while_documents_come_in
     found = [f for f in reading.findings(record, both) if f.kind == "answers of no time"]
     assert len(found) == 1
     assert found[0].number.startswith("reports: ")
+
+
+RUNS_ALREADY = """
+question = "What do reports take from searches of the one that runs?"
+replicates = 1
+[control]
+aa = false
+[corpus]
+files = "documents.jsonl"
+fields = {{ text = "text" }}
+[queries]
+file = "queries.txt"
+[systems.ours]
+engine = "groonga"
+attach = "{address}"
+[roles.reports]
+does = "read"
+[roles.reports.queries]
+file = "reports.txt"
+limit = 5
+[load]
+seconds = 0.5
+warmup_s = 0.2
+[factors]
+"roles.reports.clients" = [0, 2]
+"""
+
+
+def test_roles_that_only_read_go_beside_the_readers_of_a_system_that_runs_already(
+    tmp_path: Path,
+) -> None:
+    engine = Groonga()
+    if lacking := missing(engine):
+        pytest.skip(f"no groonga here: {lacking}")
+    lines = [f'{{"id": "{n}", "text": "red fox {n}"}}' for n in range(6)]
+    (tmp_path / "documents.jsonl").write_text("\n".join(lines))
+    (tmp_path / "queries.txt").write_text("red\nfox 1\n")
+    (tmp_path / "reports.txt").write_text("fox\n")
+    with Deployment(engine, defaults(engine), tmp_path / "data", tmp_path / "server") as server:
+        address = "{}:{}".format(*server.target)
+        record = run(RUNS_ALREADY.format(address=address), tmp_path)
+        assert server.lives()
+    assert [trial.reason for trial in record.trials] == ["", ""]
+    (trial,) = (t for t in record.trials if not t.beside[0].idle)
+    assert trial.attached == address
+    replies = record.replies_of_role(trial.trial, "reports")
+    assert set(replies["total"].to_pylist()) == {6}
+    assert {len(ids) for ids in replies["ids"].to_pylist()} == {5}
+    assert read_in(record, trial, "reports").requests > 10

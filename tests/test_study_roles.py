@@ -156,6 +156,9 @@ def test_an_engine_that_has_not_declared_it_is_refused_with_those_that_have() ->
         "13:8: groonga runs already, and roles change its documents or its processes: they are "
         "only for systems that searchbench starts"
     )
+    reports = REPORTS + "clients = 1\n" + ASKED
+    attached = '[systems.groonga]\nattach = "127.0.0.1:10041"\n'
+    assert plan_of(attached + reports).treatments[0].attach, "readers change nothing"
 
 
 def test_what_does_not_go_with_roles_is_named() -> None:
@@ -499,8 +502,9 @@ def test_a_role_that_reads_is_idle_without_clients_or_rate_and_changes_no_index(
 @pytest.mark.parametrize(
     ("rest", "said"),
     [
-        ("clients = 1\n", ["12:8: a role that reads needs `queries`: what it asks, with the keys of "
-                           "[queries], in [roles.reports.queries]"]),
+        ("clients = 1\n",
+         ["12:8: a role that reads needs `queries`: what it asks, with the keys of [queries], in "
+          "[roles.reports.queries]"]),
         (ASKED, ["12:8: a role that reads needs a pace: `clients`, which ask as fast as they are "
                  "answered, `rate_per_s`, `every_s`, `stages`, `times`, or `speed`, at which its "
                  "log is replayed"]),

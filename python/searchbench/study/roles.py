@@ -69,7 +69,8 @@ def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System
         reasons = [impossible(system, first.table) for system in systems.values()]
         # A job that some have is left out of the others' crossings, and so is what some can answer.
         lenient = ("job", "read")
-        attached = any(system.attach for system in systems.values())
+        reads = first.table.get("does") == "read"
+        attached = not reads and any(system.attach for system in systems.values())
         if all(reasons) or attached or first.table.get("does") not in lenient:
             for reason in dict.fromkeys(filter(None, reasons)):
                 source.at_key(("roles", section.removeprefix("roles.")), reason)
@@ -99,13 +100,10 @@ def impossible(system: System, table: Mapping[str, Any]) -> str:
     engine, does = ENGINES.get(system.engine), table.get("does")
     if engine is None:
         return ""
-    if system.attach and does == "read":
-        return (f"{system.name} runs already, and roles are only for systems that searchbench "
-                "starts: give its queries to [queries], by class (`files` as a table)")  # fmt: skip
-    if system.attach:
+    if system.attach and does != "read":
         return (f"{system.name} runs already, and roles change its documents or its processes: "
                 "they are only for systems that searchbench starts")  # fmt: skip
-    if does == "read" and not system.attach:
+    if does == "read":
         cannot = engine.can.cannot
         for feature in features(table.get("queries") or {}):
             if feature in cannot:
@@ -196,7 +194,8 @@ def go_together(source: Source, study: Study) -> None:
     if study.agreement.capture == "after":
         source.at_value(("agreement", "capture"), "with roles the answers before and after the "
                         'drive are kept in any case; leave capture = "after" out')  # fmt: skip
-    if study.ingest == "as-found":
+    only_read = all(table.get("does") == "read" for table in study.roles.values())
+    if study.ingest == "as-found" and not only_read:
         source.at_value(
             ("ingest", "index"),
             "roles change the index, and an index as found is "

@@ -101,8 +101,13 @@ def preparing(session: Session) -> Phases[Session]:
     asks = isinstance(session.opened.workload, PortableQueries | Operations)
     compiling = [] if session.attached or not asks else [("compile", _compile)]
     as_found = session.sitting.rules.ingest == "as-found" and session.attached
-    roles = [("prepare", beside.prepare)] if session.opened.treatment.roles else []
+    roles = [] if session.attached else _roles(session)
     return [fit, *compiling, *([] if as_found else [("prepare", _prepare)]), *roles]
+
+
+def _roles(session: Session) -> list[_Phase]:
+    """What the roles will send, made ready."""
+    return [("prepare", beside.prepare)] if session.opened.treatment.roles else []
 
 
 def opening_of(session: Session) -> Phases[Session]:
@@ -119,7 +124,8 @@ def opening_of(session: Session) -> Phases[Session]:
         return [("deploy", _find), ("identify", _know_again), *some]
     if session.attached:
         fill = [("ingest", _fill)] if session.index is not None else []
-        return [("deploy", _attach), *fill, ("compile", _compile), identify, *capture]
+        compiling = [("compile", _compile), *_roles(session)]
+        return [("deploy", _attach), *fill, *compiling, identify, *capture]
     if not _engine(session).can.keeps_index:
         filled = [("deploy", _deploy), ("ingest", _ingest_for_now), identify]
         return [*settle, *filled, *look, *capture]

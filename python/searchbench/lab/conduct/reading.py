@@ -19,7 +19,7 @@ from searchbench.lab.conduct.session import Captured, Run, Session
 from searchbench.lab.drive.drive import Samples, decoded
 from searchbench.lab.drive.drive import capture as ask_each
 from searchbench.lab.drive.left_behind import clean_up
-from searchbench.lab.drive.workload import Compiled, PortableQueries, in_order
+from searchbench.lab.drive.workload import Compiled, PortableQueries, Spread, in_order
 from searchbench.lab.wire.exchange import Endpoint, Trace
 from searchbench.record.queries import Unsupported
 from searchbench.record.trial import Captured as CapturedAbout
@@ -49,10 +49,12 @@ def prepare(session: Session, part: Part, begin_ns: int, stop_ns: int) -> None:
     run.queries = asked.about()
     if run.idle:
         return
-    engine = opened.engine
+    engine, there = opened.engine, session.running  # there: of a system that ran already
     assert engine is not None
+    levers = session.levers if there is None else there.params
+    endpoints = 1 if there is None else len(there.endpoint.addresses)
     try:
-        compiled = asked.compiled(engine, session.levers)
+        compiled = asked.compiled(engine, levers, endpoints)
     except LabError as error:
         raise LabError(f"the role {run.name}: {error}", "prepare") from None
     run.unsupported = [Unsupported(query, reason) for query, reason in compiled.unsupported]
@@ -62,7 +64,8 @@ def prepare(session: Session, part: Part, begin_ns: int, stop_ns: int) -> None:
     if due is not None and not len(due):
         raise LabError(f"the role {run.name} asks nothing in this drive: make the window longer, "
                        "or have it ask more often", "prepare")  # fmt: skip
-    order = in_order(load, log, due, seed)
+    spread: Spread = "round" if opened.treatment.load.get("spread") == "round" else "keep"
+    order = compiled.routed(in_order(load, log, due, seed), spread)
     run.planned = 0 if due is None else len(due)
     part.reading = Reading(asked, compiled)
     part.side.requests, part.side.order, part.side.asks = compiled.requests, order, True
@@ -92,7 +95,7 @@ def capture(session: Session) -> None:
             distinct=reading.compiled.single, mean_s=mean_s, made_by=session.made_by
         )
         reading.captured = Captured(replies, about)
-        if session.index is not None:
+        if session.index is not None and not session.attached:
             key = session.asked_of(reading.asked.digest)
             session.index.captured[key] = reading.captured
 
