@@ -575,3 +575,13 @@ def test_a_search_for_capacity_beside_readers_has_the_same_requests_in_each_tria
     assert read("[systems.groonga]\n" + REPORTS + "clients = 1\n" + ASKED, head)
     (found,) = wrong("[systems.groonga]\n" + REPORTS + "stages = [[6, 10]]\n" + ASKED, head)
     assert "has to have the same requests; give `rate_per_s` in place of `stages`" in found
+
+
+def test_a_first_look_at_readers_that_seldom_ask_sees_them_ask(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(HEAD.replace("seconds = 5", "seconds = 60") + "[systems.groonga]\n" + REPORTS
+                    + "every_s = 30\n" + ASKED.replace("3", "5_000"))  # fmt: skip
+    quick = read_quick(path)
+    assert quick.roles["reports"]["every_s"] < quick.load["seconds"]
+    assert quick.roles["reports"]["queries"]["distinct"] < 5_000
+    inputs.look(quick, make_plan(quick))

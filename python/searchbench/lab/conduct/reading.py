@@ -22,6 +22,7 @@ from searchbench.lab.drive.left_behind import clean_up
 from searchbench.lab.drive.workload import Compiled, PortableQueries, Spread, in_order
 from searchbench.lab.wire.exchange import Endpoint, Trace
 from searchbench.record.queries import Unsupported
+from searchbench.record.samples import SAMPLES
 from searchbench.record.trial import Captured as CapturedAbout
 from searchbench.workload.reading import due_ns, load_of, seed_of
 
@@ -121,7 +122,9 @@ def kept(
     replies = decoded(_engine(run.session), trace, compiled, phase)
     if reading.captured is not None:
         replies = pa.concat_tables([reading.captured.replies, replies])
-    samples = Samples(trace, compiled.request_to_query, part.run.number)
+    samples: pa.Table | Samples = Samples(trace, compiled.request_to_query, part.run.number)
+    if not len(trace):  # all was cut short before anything was due
+        samples = SAMPLES.empty_table()
     return {name: samples, f"{name}.replies": replies}
 
 
