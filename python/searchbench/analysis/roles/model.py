@@ -223,7 +223,8 @@ class FaultResult:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The readers of a treatment beside those of the same one with every role idle.
+    """The readers of a treatment beside those of the same one with every role idle; where none is
+    so, with as few roles ``at_work`` as there are, which go on here in the same way.
 
     ``ratios``: by metric, its own over the idle one's, paired by block: those of the comparisons of
     the study, where these are compared, and else of the figures as they are. ``judged``: by metric,
@@ -243,6 +244,7 @@ class Beside:
     system: str = ""
     at: str = ""
     judged: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    at_work: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,12 @@ def idle(planned: Treatment) -> bool:
     return all(is_idle(table) for table in planned.roles.values())
 
 
+def at_work(planned: Treatment) -> dict[str, str]:
+    """The roles of a treatment that are not idle, by name, and what each does."""
+    return {name: repr(sorted(table.items())) for name, table in planned.roles.items()
+            if not is_idle(table)}  # fmt: skip
+
+
 def _role(
     record: Record, t: TreatmentResult, name: str, table: Mapping[str, object],
     valid: Sequence[Trial],
@@ -194,21 +200,23 @@ def _figures(rows: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
 def _beside(
     treatments: Sequence[TreatmentResult], planned: Mapping[str, Treatment]
 ) -> list[Beside]:
-    """Each treatment in which something goes on, beside the one that differs in that alone."""
+    """Each treatment in which something goes on, beside the one that differs in that alone: every
+    role is idle there, or, where there is none such, as many as in any other, and what goes on
+    there goes on here in the same way.
+    """
     found = []
     for t in treatments:
         own = planned.get(t.treatment)
         if own is None or idle(own):
             continue
-        other = next(
-            (
-                o
-                for o in treatments
-                if o.treatment in planned and idle(planned[o.treatment])
-                and rest(planned[o.treatment]) == rest(own)
-            ),
-            None,
-        )  # fmt: skip
+        mine = at_work(own)
+        others = [
+            (len(theirs), o)
+            for o in treatments
+            if o.treatment in planned and rest(planned[o.treatment]) == rest(own)
+            and (theirs := at_work(planned[o.treatment])).items() < mine.items()
+        ]  # fmt: skip
+        fewest, other = min(others, key=lambda each: each[0], default=(0, None))
         named = _named(t, own)
         if other is None:
             found.append(Beside(t.treatment, t.label, "", "", {}, *named))
@@ -218,7 +226,7 @@ def _beside(
             if (ratio := of_figures(t, other, metric)) is not None:
                 ratios[metric] = ratio
         pair = (t.treatment, t.label, other.treatment, other.label)
-        found.append(Beside(*pair, ratios, *named))
+        found.append(Beside(*pair, ratios, *named, at_work=fewest))
     return found
 
 

@@ -92,7 +92,9 @@ def section(content: Content) -> Section | None:
     if judged.beside:
         asked = judged.beside[0].operation
         what = ": the median time of one operation over that of the idle one" if asked else ""
-        blocks += [Text(f"The readers, compared with every role idle{what}.", "lead")]
+        some = any(pair.at_work for pair in judged.beside)
+        whom = "with fewer roles at work" if some else "with every role idle"
+        blocks += [Text(f"The readers, compared {whom}{what}.", "lead")]
         made = tables.beside_of_operations if asked else tables.beside
         blocks.append(made(judged.beside))
         blocks.append(Text(
