@@ -101,6 +101,12 @@ arrivals = "constant"
 connections = 20
 [roles.clock.queries]
 distinct = 3
+[roles.few]
+does = "read"
+rate_per_s = 60
+connections = 1
+[roles.few.queries]
+distinct = 3
 [roles.seldom]
 does = "read"
 every_s = 0.5
@@ -367,9 +373,24 @@ def test_a_role_that_gets_no_answer_at_all_makes_the_trial_invalid(failing: Reco
     assert others == {"reports"}, "the others wait longer"
 
 
+def test_a_role_with_too_few_connections_is_told_so(failing: Record) -> None:
+    """On a host that takes a fifth of a second, of sixty a second over one connection most wait."""
+    (trial,) = (t for t in failing.trials if t.system == "all")
+    found = [f for f in reading.findings(failing, trial) if f.kind == "a role's connections"]
+    # Where the machine is busy, those of "clock" may be too few for a while, too.
+    said = {f.number.split(":")[0]: f.number for f in found}
+    assert "few" in said
+    assert said["few"].endswith("waited for one of its 1")
+    assert "seldom" not in said, "one at a time is what it asks for"
+    few = read_in(failing, trial, "few")
+    assert few.behind_s is not None
+    assert few.behind_s > 0
+    assert few.failed > 0, "those that were never sent have no answer"
+
+
 def test_each_of_several_roles_keeps_its_own_clock(failing: Record) -> None:
     for trial in failing.trials:
-        reports, clock, seldom = trial.beside
+        reports, clock, _, seldom = trial.beside
         assert (reports.planned, clock.planned, seldom.planned) == (0, 140, 6)
         due = np.sort(failing.of_role(trial.trial, "clock")["due"].to_numpy())
         assert np.unique(np.diff(due)).tolist() == pytest.approx([25_000_000], abs=2)

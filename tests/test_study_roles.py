@@ -485,7 +485,7 @@ def test_a_role_that_reads_has_the_usual_of_readers() -> None:
     assert clients["queries"] == {"match": "all", "limit": 10, "seed": 1, "distinct": 3}
     assert (clients["think_s"], clients["timeout_s"]) == (0.0, 10.0)
     assert (of("rate_per_s = 5\n")["arrivals"], of("rate_per_s = 5\n")["connections"]) == (
-        "poisson", 64,
+        "poisson", 16,
     )  # fmt: skip
     assert of("every_s = 2\n")["connections"] == 1
 

@@ -73,7 +73,7 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("think_s", "number", 0.0, "read, with `clients`: pause after each answer", minimum=0,
             maximum=3600),
     SpecKey("connections", "integer", 1, "write, read: connections of a role that goes by the "
-            "clock (default of one that reads: 64, and with `every_s` 1)",
+            "clock (default of one that reads: 16, and with `every_s` 1)",
             minimum=1, maximum=256),
     SpecKey("timeout_s", "number", 10.0, "read: an answer that takes longer than this is a timeout",
             above=0, maximum=3600),
@@ -121,7 +121,7 @@ PACES = ("documents_per_s", "every_s", "stages", "times", "clients")
 """The keys of which a writer has one: how fast it writes."""
 READING_PACES = ("clients", "rate_per_s", "every_s", "stages", "times")
 """The keys of which a role that reads has one; without any, `speed` is of its log's own times."""
-_POOL = 64  # connections of readers that go by the clock
+_POOL = 16  # connections of readers that go by the clock
 
 
 def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

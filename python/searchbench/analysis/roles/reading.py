@@ -33,6 +33,7 @@ QUANTILES = ("p50", "p90", "p99")
 LAG = "a role's lag"
 _FOREVER_NS = np.iinfo(np.int64).max
 _UNIT = "requests/s"
+_WAITED = 0.05  # of its requests; above, its connections are said to be too few
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +182,7 @@ def _rows(record: Record, trial: Trial, run: RoleRun) -> Iterator[Row]:
         return
     trace = trace_of(record, trial, run)
     yield from _answered(trial, run, trace)
+    yield from _waited(run, trace)
     for _, severity, number, meaning, remedy in _lag(run, trace):
         out = (f" Its figures of this trial are left out of those of {run.name}."
                if severity == "invalid" else "")  # fmt: skip
@@ -240,6 +242,24 @@ def _answered(trial: Trial, run: RoleRun, trace: Trace) -> Iterator[Row]:
             f"These requests of {run.name} failed. In its quantiles they took forever.",
             "That is a result. If it is not what you ask about, lower its load, or give it a "
             "longer `timeout_s`.",
+        )  # fmt: skip
+
+
+def _waited(run: RoleRun, trace: Trace) -> Iterator[Row]:
+    """That its own connections were too few; with one each so often, that is what was asked for."""
+    if run.keys.get("clients") is not None or run.keys.get("every_s") is not None:
+        return
+    kept = trace.measured() & (trace.sent != NEVER)
+    n, waited = int(np.count_nonzero(kept)), trace.free[kept] > trace.due[kept]
+    share = np.count_nonzero(waited) / n if n else 0.0
+    if share > _WAITED:
+        connections = int(str(run.keys["connections"]))
+        yield (
+            "a role's connections", "warning",
+            f"{run.name}: {percent(share)} of {n:,} requests waited for one of its {connections}",
+            "All connections of this role were busy then, so its response times have a wait in "
+            "them that more connections may not have had.",
+            "Give it more `connections`, or ask less often.",
         )  # fmt: skip
 
 
