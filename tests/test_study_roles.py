@@ -585,3 +585,10 @@ def test_a_first_look_at_readers_that_seldom_ask_sees_them_ask(tmp_path: Path) -
     assert quick.roles["reports"]["every_s"] < quick.load["seconds"]
     assert quick.roles["reports"]["queries"]["distinct"] < 5_000
     inputs.look(quick, make_plan(quick))
+
+
+def test_a_role_that_reads_does_not_go_beside_operations() -> None:
+    head = HEAD.replace("[queries]\ndistinct = 5\n", "") + "[operations.fetch]\nrows = 1\n"
+    head += "[operations.fetch.methods.plain]\ntext = 'SELECT 1'\n"
+    found = wrong("[systems.mariadb]\n" + REPORTS + "clients = 1\n" + ASKED, head)
+    assert any("a role that reads asks queries, and goes on beside [queries]" in f for f in found)
