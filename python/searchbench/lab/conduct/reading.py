@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _ALONE_S = 60.0  # for one query that is asked alone, at least
 # So many replies of a drive are kept, about.
 _SAMPLED_REPLIES = 200
+_BY_A_ROLE = "by a role"  # the readers' own answers to the same have more beside them
 
 
 @dataclass
@@ -79,7 +80,7 @@ def take_captured(session: Session) -> bool:
     for part in parts:
         assert part.reading is not None
         if session.index is not None:
-            key = session.asked_of(part.reading.asked.digest)
+            key = session.asked_of(part.reading.asked.digest, _BY_A_ROLE)
             part.reading.captured = session.index.captured.get(key)
     return all(part.reading and part.reading.captured for part in parts)
 
@@ -97,7 +98,7 @@ def capture(session: Session) -> None:
         )
         reading.captured = Captured(replies, about)
         if session.index is not None and not session.attached:
-            key = session.asked_of(reading.asked.digest)
+            key = session.asked_of(reading.asked.digest, _BY_A_ROLE)
             session.index.captured[key] = reading.captured
 
 

@@ -293,9 +293,9 @@ class Session:
         method = self.opened.treatment.operation.get("method", "")
         return self.asked_of(self.opened.workload.digest, method)
 
-    def asked_of(self, digest: str, method: str = "") -> str:
-        """The same of what has this digest."""
-        return _key(dict(self.levers), digest, method)
+    def asked_of(self, digest: str, how: str) -> str:
+        """The same of what has this digest, asked in this way."""
+        return _key(dict(self.levers), digest, how)
 
     @property
     def place(self) -> Place | None:
