@@ -16,6 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import median
 
 from searchbench.analysis.capacity import answers, errors, filling, too_low
 from searchbench.analysis.capacity.posterior import TAIL, Posterior, posterior
@@ -42,6 +43,9 @@ STEEP = 10.0  # times as many late as may be, or so many times fewer: no chance 
 CLUSTERS = 8.0  # of late requests in the trials near the limit, from which on they tell enough
 SHORTEST_S = 1.0
 SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
+VARYING_EFFORT = 1.0  # the same, of services that vary
+NO_LATE = 0.01  # of what may be late, is hardly any
+VARY = 1.4  # squared coefficients of variation of arrivals and services, from which on they do
 USUAL = 0.01  # of the requests may be late, by the usual promise: a p99
 _SHORT = 0.2  # the length of a trial that only looks for the side, of a full one's
 _LAST = 3  # so many last trials are twice as long
@@ -251,6 +255,28 @@ class Seen:
         effect = sum(k.requests / k.effective for k in own) / len(own)
         return sum(k.requests * k.condition.allowed for k in own) / effect
 
+    @cached_property
+    def varying(self) -> bool:
+        """Whether responses vary so much that short trials may all have been lucky together.
+
+        Of simulated searches, the greatest ``varies`` of a trial was at most 1.27 with constant
+        services of several workers, and at least 1.49 with exponential, lognormal and Pareto ones.
+        Not where hardly any request is late just below the limit: waits vary there, not services.
+        """
+        if not self.used:
+            return False
+        judged = [d.judged for d in self.used]
+        own = [
+            filling.varies(judged, i)
+            for i, k in enumerate(self.driven[0].judged.kept)
+            if k.condition.limit_ns is not None
+        ]
+        return max(own, default=0.0) > VARY and median(self._times(0) or [1.0]) > NO_LATE
+
+    def lucky(self, effort: float) -> bool:
+        """Whether chance may move all trials of this effort together, so that none is sure."""
+        return self.few or (effort < VARYING_EFFORT and self.varying)
+
     @property
     def few(self) -> bool:
         """Whether these are so few that chance moves them together, and no interval is sure."""
@@ -263,11 +289,16 @@ class Seen:
         As where the service hardly varies, and a queue is there or not. Then most full trials
         beside the limit are far on one side of what may be late, and clusters decide nothing.
         """
-        own = [k for side in self.beside() for d in side if (k := _tightest(d)) is not None]
-        times = [k.share / k.condition.allowed for k in own]
+        times = [*self._times(0), *self._times(1)]
         few = sum(t <= 1 / STEEP for t in times)
         many = sum(t >= STEEP for t in times)
         return min(few, many) >= max(1, len(times) - few - many)
+
+    def _times(self, side: int) -> list[float]:
+        """How many times as many as may be are late, in the trials beside the limit: below (0) or
+        above it (1)."""
+        own = [k for d in self.beside()[side] if (k := _tightest(d)) is not None]
+        return [k.share / k.condition.allowed for k in own]
 
     def _alike(self, one: Driven) -> int:
         """How many trials for other promises are at about its rate; 1 if it was for this one."""
@@ -420,12 +451,14 @@ def enough(seen: Seen) -> float:
 
 
 def least_effort(seen: Seen, effort: float) -> float:
-    """The same, by how many clusters of late requests the trials of this ``effort`` met, too."""
+    """The same, by how responses vary, too, and by how many clusters of late requests the trials of
+    this ``effort`` met."""
     found = seen.by_rate
-    kept = {d.seems_kept for d in found.used}
-    if len(kept) < 2 or not found.few:
+    if len({d.seems_kept for d in found.used}) < 2:
         return enough(seen)
-    return max(enough(seen), effort * CLUSTERS / max(1.0, found.clusters))
+    varying = VARYING_EFFORT if found.varying else SURE_EFFORT
+    few = effort * CLUSTERS / max(1.0, found.clusters) if found.few else SURE_EFFORT
+    return max(enough(seen), varying, few)
 
 
 def _share(seen: Seen, index: int) -> float:
