@@ -2,6 +2,7 @@
 
 The null host serves one request at a time where it is told to. Then a reader beside one report
 waits for that report each time, so it takes twice as long, and nothing else may be said of it.
+Longer than most files, because each case has its study beside it.
 """
 
 from __future__ import annotations
