@@ -355,7 +355,7 @@ promises.
 [load]
 find_capacity = true
 slo = ["p99 < 50ms", "p99 < 200ms, errors < 0.1%"]
-effort = 0.3       # shorter trials, wider intervals
+effort = 0.3       # shorter trials, wider intervals; rough if response times vary much
 
 [factors]
 "systems.sphinx.parts" = [1, 2, 4]
