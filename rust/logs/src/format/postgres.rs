@@ -279,7 +279,9 @@ impl Postgres {
                 continue;
             };
             let taken = &block.bytes[at..next.min(block.end).max(at)];
-            out.seen.lines += memchr::memchr_iter(b'\n', taken).count() as u64;
+            // The last line of a log may have no line break.
+            let half = u64::from(taken.last() != Some(&b'\n'));
+            out.seen.lines += memchr::memchr_iter(b'\n', taken).count() as u64 + half;
             out.seen.length(next - at);
             at = next;
             let [text, asked, user, app] = &mut held;
