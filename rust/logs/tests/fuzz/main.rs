@@ -249,6 +249,39 @@ fn a_statement_that_ends_with_half_a_comment_is_read() {
     assert_eq!((seen.entries, seen.unread), (1, 0));
 }
 
+/// What a whole log of PostgreSQL has, given as one block.
+fn of_postgres(format: Format, text: &[u8]) -> (Seen, u64) {
+    let mut tables = Tables::new();
+    let one = [block(text, 0, text.len(), 0)];
+    let seen = read(format, &Settings::default(), &one, &mut tables);
+    tables.tally.settle();
+    let [servers, ..] = &tables.tally.kinds;
+    let most = servers.iter().map(|(_, group)| group.max_ns).max();
+    (seen, most.unwrap_or(0))
+}
+
+#[test]
+fn a_record_of_csv_at_the_end_is_a_line_though_it_has_no_line_break() {
+    let [record, ..] = short::entries(Format::PostgresCsv) else {
+        panic!("there are entries of csvlog")
+    };
+    let text = [record, record.trim_ascii_end()].concat();
+    let (seen, _) = of_postgres(Format::PostgresCsv, text.as_bytes());
+    assert_eq!((seen.lines, seen.entries, seen.unread), (2, 2, 0));
+}
+
+#[test]
+fn times_of_many_steps_of_a_statement_add_up_to_what_can_be_subtracted() {
+    let line = |step: &str| {
+        format!(
+            "2026-11-22 02:56:33 CET [3] LOG:  duration: 9999999999 ms  {step} S: SELECT a FROM p\n"
+        )
+    };
+    let text = line("bind").repeat(2_000) + &line("execute");
+    let (seen, most_ns) = of_postgres(Format::PostgresText, text.as_bytes());
+    assert_eq!((seen.entries, most_ns), (1, 10_000_000_000_000_000));
+}
+
 /// Format strings are what a user says, right or wrong.
 #[test]
 fn format_strings() {
