@@ -323,7 +323,10 @@ fn two_stores_do_not_have_the_same_buffered_files() {
 
 #[test]
 fn blocks_within_blocks_without_end_are_refused() {
-    for block in ["<a>\n", "<store>\ncategory=a\ntype=multi\n<store0>\ntype=multi\n"] {
+    for block in [
+        "<a>\n",
+        "<store>\ncategory=a\ntype=multi\n<store0>\ntype=multi\n",
+    ] {
         let (_, mistakes) = read(&block.repeat(200_000));
         let deep = |mistake: &&Mistake| mistake.what.contains("other blocks; no more is read");
         assert_eq!(mistakes.iter().filter(deep).count(), 1, "{block:?}");
@@ -350,8 +353,14 @@ fn buckets_of_buckets_are_refused_before_they_are_made() {
         "</bucket>\n".repeat(3)
     );
     let (settings, mistakes) = read(&in_store(&text));
-    let told = mistakes.iter().filter(|m| m.what.contains("for all is a file"));
-    assert_eq!((told.count(), settings.stores.len()), (1, 0), "{mistakes:?}");
+    let told = mistakes
+        .iter()
+        .filter(|m| m.what.contains("for all is a file"));
+    assert_eq!(
+        (told.count(), settings.stores.len()),
+        (1, 0),
+        "{mistakes:?}"
+    );
 }
 
 #[test]

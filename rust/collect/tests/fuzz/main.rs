@@ -74,7 +74,7 @@ fn calls_and_answers() {
     let seeds = Seeds::new(seeds.chain(answers()));
     let (mut input, mut entries) = (Vec::new(), Vec::<Entry>::new());
     let target = Target {
-        name: "thrift-calls",
+        name: "calls_and_answers",
         inputs: 50_000,
         most_bytes: 64 << 10,
     };
@@ -134,7 +134,7 @@ fn frames() {
     ]);
     let (mut input, mut cuts, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     let target = Target {
-        name: "thrift-frames",
+        name: "frames",
         inputs: 50_000,
         most_bytes: 64 << 10,
     };
@@ -200,7 +200,7 @@ fn configurations() {
     ]);
     let mut input = Vec::new();
     let target = Target {
-        name: "scribe-conf",
+        name: "configurations",
         inputs: 5_000,
         // 100,000 buckets may be asked for in a line.
         most_bytes: 64 << 20,
@@ -229,7 +229,7 @@ fn buffered_files() {
     ]);
     let (mut input, name) = (Vec::new(), Arc::from(&b"web"[..]));
     let target = Target {
-        name: "buffered-files",
+        name: "buffered_files",
         inputs: 50_000,
         most_bytes: 256 << 10,
     };

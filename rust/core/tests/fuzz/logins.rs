@@ -138,7 +138,7 @@ fn mysql() {
         b"\0",
         NATIVE.as_bytes(),
     ]);
-    run("mysql-login", &Mysql::new(said::login()), true, &seeds);
+    run("logins::mysql", &Mysql::new(said::login()), true, &seeds);
 }
 
 /// A request for authentication.
@@ -178,7 +178,7 @@ fn postgres() {
         b"E\0\0\0\x04",
     ]);
     run(
-        "postgres-login",
+        "logins::postgres",
         &Postgres::new(said::login()),
         true,
         &seeds,
@@ -206,7 +206,7 @@ fn scram() {
     assert_eq!(begun.greet(&started, &mut out), Greeting::More);
     // p, length, method, length, "n,,n=,r=" and the nonce.
     let nonce = out[1 + 4 + 14 + 4 + 8..].to_vec();
-    target("postgres-scram").run(|random: &mut Random| {
+    target("logins::scram").run(|random: &mut Random| {
         let mut wire = begun.clone();
         firsts.spoiled(random, &mut first);
         if let Some(at) = first.windows(5).position(|five| five == b"NONCE") {
@@ -241,7 +241,7 @@ fn sphinx_api() {
         .concat(),
         [b"\0\0\0\x01".to_vec(), said::sphinx(1, b"\0\0\0\x02no")].concat(),
     ]);
-    run("sphinx-login", &Sphinx::default(), false, &seeds);
+    run("logins::sphinx_api", &Sphinx::default(), false, &seeds);
 }
 
 /// What is said once on every connection comes after its login.
@@ -266,7 +266,7 @@ fn preludes() {
     ])
     .with_changes(3);
     let (mut bytes, mut cuts) = (Vec::new(), Vec::new());
-    target("prelude").run(|random: &mut Random| {
+    target("logins::preludes").run(|random: &mut Random| {
         let (at_once, in_pieces) = (&mut wire.clone(), &mut wire.clone());
         let mut said = Greeting::More;
         for _ in 0..2 {

@@ -155,14 +155,14 @@ fn check(
     seen.entries > 0
 }
 
-fn run(format: Format) {
+fn run(name: &'static str, format: Format) {
     let samples = Samples::of(format);
     let settings = settings();
     let tables = RefCell::new(Tables::new());
     let mut text = Vec::new();
     let target = Target {
-        name: format.name(),
-        inputs: 1_000,
+        name,
+        inputs: 10_000,
         most_bytes: MOST_BYTES,
     };
     target.run(|random| {
@@ -181,7 +181,7 @@ macro_rules! targets {
     ($($name:ident: $format:ident,)*) => {
         $(#[test]
         fn $name() {
-            run(Format::$format);
+            run(stringify!($name), Format::$format);
         })*
 
         #[test]
@@ -216,8 +216,8 @@ fn what_a_log_is() {
     let samples: Vec<Samples> = Format::ALL.into_iter().map(Samples::of).collect();
     let mut text = Vec::new();
     let target = Target {
-        name: "any-log",
-        inputs: 5_000,
+        name: "what_a_log_is",
+        inputs: 10_000,
         most_bytes: MOST_BYTES,
     };
     target.run(|random| {
@@ -299,8 +299,8 @@ fn format_strings() {
     let samples = Samples::of(Format::Pattern);
     let (mut pattern, mut text) = (Vec::new(), Vec::new());
     let target = Target {
-        name: "line-pattern",
-        inputs: 1_000,
+        name: "format_strings",
+        inputs: 10_000,
         most_bytes: MOST_BYTES,
     };
     target.run(|random| {

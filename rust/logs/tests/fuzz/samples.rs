@@ -113,7 +113,12 @@ fn short_of(format: Format, logs: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let of_logs = short.len();
     let own = entries(format);
     let times = 1 + of_logs / own.len();
-    short.extend(own.iter().cycle().take(times * own.len()).map(|text| text.as_bytes().to_vec()));
+    short.extend(
+        own.iter()
+            .cycle()
+            .take(times * own.len())
+            .map(|text| text.as_bytes().to_vec()),
+    );
     short
 }
 
