@@ -28,6 +28,10 @@ TOO_SHORT = "or the trials were too short to tell"
 CHANGE = 0.05  # share by which responses change within a window
 Floats = NDArray[np.float64]
 
+COLD = 0.001  # chance of so early slow requests, below which a server starts each trial cold
+TRIALS = 3  # of which at least it is told
+REQUESTS = 100  # of one of them
+EARLY, LOWER_BY = 0.3, 0.95  # place in a window; of the rate of a full trial that was kept
 LOWER = 0.95  # of the likeliest limit
 RISE = 2.5  # of the logarithm of the share of late requests by that of the rate, at least
 ANYWAY = 0.6  # of the requests that may be late: if as many are at lower rates, no rate decides
@@ -70,6 +74,8 @@ def changes(
     if differs:
         _in_order(used, found, few=few)
     _within(used, (low + high) / 2, found)
+    if not _cold_looks(used, high, found):
+        _cold_starts([d for d in used if d.rate_per_s < high], found)
     _late_anyway(used, middle, found, differs=differs)
     return found
 
@@ -146,6 +152,59 @@ def _within(used: Sequence[Driven], middle: float, found: Changes) -> None:
                 f"In {len(those)} of {len(of)} trials response times became {how} from beginning "
                 f"to end: the server {may}."
             )
+
+
+def _cold_looks(used: Sequence[Driven], high: float, found: Changes) -> bool:
+    """Whether only short looks broke the promise, and at their beginning, as they had a backlog of
+    their warm-up to work off, where a full trial at about their rate or above kept it.
+
+    A server that is cold when a trial starts has caught up before the middle of a long one.
+    """
+    kept = max((d.rate_per_s for d in used if d.full and d.seems_kept), default=0.0)
+    cold = [
+        d
+        for d in used
+        if not (d.full or d.seems_kept)
+        and d.judged.achieved >= 1
+        and d.rate_per_s * LOWER_BY < kept
+        and max((k.slowest_at for k in d.judged.kept if k.quantile_ns), default=1.0) < EARLY
+    ]
+    if not cold or any(d.full and not d.seems_kept and d.rate_per_s < high for d in used):
+        return False
+    found.upper.append(
+        f"At {_rates(cold)} requests were late at the beginning of a short trial, and longer "
+        "trials at about that rate kept the promise: the server seems to be cold when a trial "
+        "starts, and may sustain more once it is warm."
+    )
+    return True
+
+
+def _cold_starts(used: Sequence[Driven], found: Changes) -> None:
+    """Slow at the beginning of every window: a server that cools down from trial to trial.
+
+    Where the slowest requests of a steady server come in one cluster, that is anywhere in the
+    window, so their mean place is uniform; in more, it is nearer to the middle; and of a queue that
+    begins empty it is later. So their sum is no smaller than that of as many uniform variables.
+    """
+    told = [d for d in used if d.judged.requests >= REQUESTS]
+    if len(told) < TRIALS:
+        return
+    for kept in zip(*(d.judged.kept for d in told), strict=True):
+        places = sum(k.slowest_at for k in kept)
+        if kept[0].condition.limit_ns and _sum_below(places, len(kept)) < COLD:
+            found.upper.append(
+                f"In all of {len(kept)} trials, the slowest requests came at the beginning: the "
+                "server seems to be cold when a trial starts, and may sustain more once it is warm."
+            )
+            return
+
+
+def _sum_below(x: float, n: int) -> float:
+    """The chance that n uniform variables add up to x at most (Irwin 1927; Hall 1927)."""
+    if x >= n / 2:  # where only the lower tail matters, and its sum cancels out least
+        return 1.0
+    terms = ((-1) ** k * math.comb(n, k) * (x - k) ** n for k in range(math.floor(x) + 1))
+    return math.fsum(terms) / math.factorial(n)
 
 
 def _late_anyway(used: Sequence[Driven], middle: float, found: Changes, *, differs: bool) -> None:

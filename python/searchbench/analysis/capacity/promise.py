@@ -60,7 +60,8 @@ class Kept:
     ``for_part``: the share of the window's slices in which more failed than may. ``varies``: the
     squared coefficient of variation of the responses of those that ended well, none taken for
     longer than the limit. ``first_half``: requests of the window's first half, and those of them
-    that failed.
+    that failed. ``slowest_at``: where in the window those are, in the mean, that take the quantile
+    or longer (0: at its beginning, 1: at its end).
     """
 
     condition: Condition
@@ -74,6 +75,7 @@ class Kept:
     for_part: float = 0.0
     varies: float = 0.0
     first_half: tuple[int, int] = (0, 0)
+    slowest_at: float = 0.5
 
     @property
     def verdict(self) -> Verdict:
@@ -280,10 +282,13 @@ def _kept(
     share = float(failed.mean())
     effect = within.design_effect(due, failed, edges)
     quantile = spread = None
+    slowest_at = 0.5
     if condition.limit_ns is not None:
         ordered = np.sort(response)
         quantile = _upper(ordered, condition.allowed)
-        slowest = within.design_effect(due, response >= quantile, edges)
+        slow = response >= quantile
+        slowest = within.design_effect(due, slow, edges)
+        slowest_at = float((due[slow].mean() - edges[0]) / (edges[-1] - edges[0]))
         if share < condition.allowed:
             # Too few late ones to see how they cluster: the slowest of this window cluster alike.
             effect = max(effect, slowest)
@@ -299,7 +304,7 @@ def _kept(
     first = due < (edges[0] + edges[-1]) / 2
     first_half = int(first.sum()), int(failed[first].sum())
     times = quantile, spread, for_part, varies
-    return Kept(condition, n, share, low, high, effective, *times, first_half)
+    return Kept(condition, n, share, low, high, effective, *times, first_half, slowest_at)
 
 
 def _varies(response: NDArray[np.int64], limit_ns: float | None) -> float:
