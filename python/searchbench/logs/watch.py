@@ -21,6 +21,7 @@ from searchbench.logs.follow import HEAD_BYTES, GrowingFile, GrowingPipe, Grows
 from searchbench.logs.held import Held, held
 from searchbench.logs.mixed import with_others
 from searchbench.logs.sources import STANDARD_INPUT, Source
+from searchbench.whole import IN_PASSING, not_written
 
 # Their entries are joined from lines that nothing ties together but what comes later.
 JOINED = ("mysql-general", "postgresql", "postgresql-csv", "postgresql-json", "slowlog",
@@ -226,7 +227,10 @@ class Watch:
 
     def _written(self, number: int, text: bytes) -> str:
         path = Path(self._folder.name) / str(number)
-        path.write_bytes(text)
+        try:
+            path.write_bytes(text)
+        except OSError as error:
+            raise QueryError(not_written(path, error, *IN_PASSING)) from error
         return str(path)
 
     def _count(self, given: Sequence[tuple[_Watched, bytes]]) -> Counts:

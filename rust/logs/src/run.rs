@@ -194,7 +194,14 @@ pub fn read(
     let mut moved: Vec<Moved> = Vec::new();
     let mut tallies: Vec<Tally> = Vec::new();
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| work(&floor))).collect();
+        let started = |_| {
+            let named = std::thread::Builder::new();
+            named.spawn_scoped(scope, || work(&floor)).ok()
+        };
+        let workers: Vec<_> = (0..threads).filter_map(started).collect();
+        if workers.is_empty() {
+            floor.fail("no thread can be started: there is not enough memory".to_owned());
+        }
         let mut go_on = || {
             if !tick(floor.bytes.load(Ordering::Relaxed)) {
                 floor.fail("interrupted".to_owned());

@@ -2,7 +2,7 @@
 //!
 //! Longer than 450 lines, because each call names all its arguments twice, for Rust and for Python.
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use searchbench_logs::clock::Zone;
@@ -459,7 +459,11 @@ pub fn generate_log(
         }
         plain(&plan, &mut std::fs::File::create(&path)?)
     });
-    done.map_err(PyErr::from)
+    done.map_err(|e| match e.raw_os_error() {
+        // With its number, by which a full disk is known.
+        Some(number) => PyOSError::new_err((number, std::io::Error::from(e.kind()).to_string())),
+        None => PyErr::from(e),
+    })
 }
 
 /// Of each index of a generated log its name and its bytes.
