@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 NO_MEMORY = (
     "There is not enough memory; close other programs, or raise the limit (ulimit -v, systemd's "
     "MemoryMax)"

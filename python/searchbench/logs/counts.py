@@ -5,7 +5,7 @@
     minutes      minute (since 1970), n, sum_ns, max_ns, zero, errors, coarse, slowest
     queries      hash, text, n, sum_ns, max_ns, zero, errors, first (minute)
     hits         n, by number of hits: 0, 1, 2-3, 4-7, ..
-    resolutions  resolution_ns, n: how fine the log writes times
+    resolutions  server, resolution_ns, n: how fine the log of a server writes times
     dropped      below, dropped, registers: what was too much to be counted exactly
 
 Columns of numbers are u64, those of text are bytes: logs are not always UTF-8. Counts of several
@@ -40,6 +40,7 @@ TEXTS = {
     "times": ("kind", "name"),
     "minutes": ("coarse", "slowest"),
     "queries": ("text",),
+    "resolutions": ("server",),
     "dropped": ("registers",),
 }
 PARAMETERS = ("q", "query", "s", "search", "term", "terms", "keyword", "keywords", "words", "text")

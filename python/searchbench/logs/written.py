@@ -106,16 +106,30 @@ def sentence(log: Searches) -> str:
     ]
     if nowhere := limits(log):
         told.append("the log has no " + ", no ".join(nowhere))
-    if log.step_ns >= _SECOND:
-        told.append(
-            f"its times are whole {'seconds' if log.step_ns == _SECOND else 'minutes'}, and the "
-            "searches of one are spread evenly over it"
-        )
+    told += _coarse(log)
     of = f"{len(log):,} of the log's" if lost else "All"
     return (
         f"{of} {every:,} searches can be asked again, not quite as production was asked: "
         f"{'; '.join(told)}."
     )
+
+
+def _coarse(log: Searches) -> list[str]:
+    """What is to be known of times that are whole seconds or minutes; and whose they are."""
+    found = []
+    every = len(log) and bool((log.steps_ns >= _SECOND).all())
+    for step_ns in np.unique(log.steps_ns[log.steps_ns >= _SECOND]).tolist():
+        files = [f for f in log.files if f["step_s"] == step_ns / _SECOND]
+        named = ", ".join(str(f["name"]) for f in files[:3])
+        named += f" and {len(files) - 3} more" if len(files) > 3 else ""
+        one = every and step_ns == log.step_ns == int(log.steps_ns.min())
+        whose = "its times" if one else f"the times of {named}"
+        n = "" if one else f" ({int((log.steps_ns == step_ns).sum()):,} searches)"
+        found.append(
+            f"{whose}{n} are whole {'seconds' if step_ns == _SECOND else 'minutes'}, and the "
+            "searches of one are spread evenly over it"
+        )
+    return found
 
 
 def study_of(path: Path, written: Searches, warmup_s: float) -> str:
