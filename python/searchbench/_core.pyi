@@ -80,8 +80,9 @@ class Log:
     # format, refused (why it was not read, or ""), bytes, skipped_bytes, lines, entries, unread,
     # examples [(line, why, beginning)], other_formats [(format, how many of the lines that were not
     # read look like it, the first of them)], notes {what: how often}, longest_line, back (entries
-    # more than a minute before the one above); with ``parts`` also span_ns (the first time and the
-    # last one, None where there is none), with ``keep_tail`` also open.
+    # more than a minute before the one above), clock (time of the last entry, second of the last
+    # stamp), which an ``open`` of the next reading may have; with ``parts`` also span_ns (the first
+    # time and the last one, None where there is none), with ``keep_tail`` also open.
     # ValueError with a sentence where no source is a log, or one breaks off: nothing is counted.
     def read(
         self,

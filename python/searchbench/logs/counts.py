@@ -205,6 +205,7 @@ def read_into(
         except ValueError as error:
             raise QueryError(with_names(str(error), sources, paths)) from None
     for source, path, found in zip(sources, paths, read, strict=True):
+        del found["clock"]  # a record has it in what is open
         own_names(found, source, path)
         if source.again_from:
             _without_header(found, source)

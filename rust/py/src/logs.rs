@@ -147,6 +147,7 @@ impl Log {
                     [state, before, text].map(|bytes| PyBytes::new(py, bytes));
                 one.set_item("open", (state, before, text, last_ns, at_s))?;
             }
+            one.set_item("clock", (read.open.last_ns, read.open.at_s))?;
             if in_parts {
                 let seen = &read.seen;
                 one.set_item("span_ns", seen.first_ns.map(|first| (first, seen.last_ns)))?;
