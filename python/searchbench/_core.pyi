@@ -154,6 +154,7 @@ def look_at_ends_of_log(
     *,
     server: str = "",
     named: str = "",
+    before: bytes = b"",
     zone: Sequence[tuple[int, int]] = (),
     zones: Sequence[tuple[str, Sequence[tuple[int, int]]]] = (),
     unit_ns: int = 0,
@@ -161,7 +162,8 @@ def look_at_ends_of_log(
     columns: Sequence[tuple[str, str, str]] = (),
     line: str = "",
 ) -> tuple[str, bool, int | None, bool, bool, bool]:
-    """The ends of a file: its format ("": none), whether its lines must come in order, the time of
+    """The ends of a file, which may go on with a line that was cut (``before``: as far as it is
+    there): its format ("": none), whether its lines must come in order, the time of
     its first entry, whether its first line begins an entry, whether its first stamp is in an hour
     that passed twice, whether a line at its end waits for another."""
 

@@ -322,10 +322,10 @@ pub fn log_went_back(from_ns: i64, to_ns: i64) -> Option<bool> {
 /// begins an entry, whether its first stamp is in an hour that passed twice, whether a line waits at
 /// its end for another.
 #[pyfunction]
-#[pyo3(signature = (path, *, server = String::new(), named = String::new(), zone = Vec::new(),
-                    zones = Vec::new(), unit_ns = 0, parameters = Vec::new(),
+#[pyo3(signature = (path, *, server = String::new(), named = String::new(), before = Vec::new(),
+                    zone = Vec::new(), zones = Vec::new(), unit_ns = 0, parameters = Vec::new(),
                     columns = Vec::new(), line = String::new()),
-       text_signature = "(path, *, server='', named='', zone=(), zones=(), unit_ns=0, \
+       text_signature = "(path, *, server='', named='', before=b'', zone=(), zones=(), unit_ns=0, \
                          parameters=(), columns=(), line='')")]
 #[allow(clippy::too_many_arguments)]
 pub fn look_at_ends_of_log(
@@ -333,6 +333,7 @@ pub fn look_at_ends_of_log(
     path: String,
     server: String,
     named: String,
+    before: Vec<u8>,
     zone: Offsets,
     zones: Vec<(String, Offsets)>,
     unit_ns: u64,
@@ -358,7 +359,7 @@ pub fn look_at_ends_of_log(
         format: named,
         ..Source::default()
     };
-    let found = py.detach(|| look_at_ends(&source, &settings));
+    let found = py.detach(|| look_at_ends(&source, &settings, &before));
     Ok((
         found.format.map_or("", Format::name),
         found.format.is_some_and(Format::joins),
