@@ -221,3 +221,14 @@ def test_files_whose_searches_began_in_another_order_stay_in_the_order_of_their_
         (tmp_path / f"q.log.{19 - n}").write_bytes(text[n * 1000 : n * 1000 + 1000])
     found = in_order(find(sorted(tmp_path.glob("q.log.*")), "s"), of_format("postgresql"))
     assert [int(s.path.rpartition(".")[2]) for s in found] == list(range(19, -1, -1))
+
+
+def test_a_server_that_begins_another_format_is_believed_from_its_first_line_on(
+    tmp_path: Path,
+) -> None:
+    old, new = tmp_path / "q.log.1", tmp_path / "q.log"
+    old.write_bytes((LOGS / "nginx-combined.log").read_bytes())
+    new.write_bytes((LOGS / "nginx-json.log").read_bytes().splitlines(keepends=True)[0])
+    found = read([old, new], OPTIONS)
+    assert [s["format"] for s in found.sources] == ["access", "json"]
+    assert found.sources[1]["entries"] == 1

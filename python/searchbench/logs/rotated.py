@@ -154,7 +154,10 @@ def _untold(files: Sequence[_File], sources: Sequence[Source]) -> tuple[str, set
         return "", set()
     (form, _), *_ = lines.most_common(1)
     others = {f.at for f in files if f.format != form}
-    few = {f.at for f in files if not f.format or _breaks(sources[f.at]) < _FEW}
+    # A few lines after one that was cut may look like another format than they have.
+    few = {f.at for f in files if not f.format}
+    few |= {b.at for a, b in pairwise(files)
+            if _breaks(sources[b.at]) < _FEW and _cut(sources[a.at], b"")}  # fmt: skip
     # A server does not change its format for the time of one file.
     between = zip(files, files[1:], files[2:], strict=False)
     amid = {b.at for a, b, c in between if a.format == c.format == form}
