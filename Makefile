@@ -131,10 +131,14 @@ test-rust:
 	$(CARGO_TEST)
 
 INPUTS := 100000000
+FUZZ := cargo test --config rust/fuzz.toml --release --quiet --no-fail-fast -p searchbench-core \
+  -p searchbench-collect -p searchbench-logs --test fuzz --
 .PHONY: fuzz
-fuzz: ## spoiled bytes by hand: INPUTS=N for each target (10^8: some hours), TARGET= a part of its name
-	SEARCHBENCH_FUZZ=$(INPUTS) cargo test --config rust/fuzz.toml --release --quiet -p searchbench-core \
-	  -p searchbench-collect -p searchbench-logs --test fuzz -- --nocapture --test-threads=1 $(TARGET)
+fuzz: ## spoiled bytes by hand: INPUTS=N for each target (10^8: two hours), TARGET= a part of its name
+	@echo "compiling may take a minute; then each target says every minute how far it is"
+	@$(FUZZ) --list $(TARGET) | grep ': test$$' >/dev/null \
+	  || { echo "no target has $(TARGET) in its name; there are:"; $(FUZZ) --list | sed -n 's/: test$$//p'; exit 1; }
+	SEARCHBENCH_FUZZ=$(INPUTS) $(FUZZ) --nocapture --test-threads=1 $(TARGET)
 
 .PHONY: lint
 lint: lint-rust lint-python ## format, lint, types, import rules

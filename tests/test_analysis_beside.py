@@ -83,3 +83,31 @@ def test_readers_beside_a_writer_have_the_ratio_and_the_verdict_of_their_compari
     text = str(tables.beside([found]))
     assert "not resolved" in text
     assert "not judged" in text
+
+
+def test_where_a_writer_always_writes_reports_are_held_against_the_writer_alone() -> None:
+    head = (
+        HEAD[: HEAD.index("[factors]")]
+        + """documents_per_s = 10
+[roles.reports]
+does = "read"
+[roles.reports.queries]
+distinct = 3
+[factors]
+"roles.reports.clients" = [0, 1, 2]
+"""
+    )
+    plan = make_plan(parse_study(head, "study.toml", Path()))
+    treatments: list[Any] = []
+    for t, rate in zip(plan.treatments, (1000, 500, 250), strict=True):
+        figures = {"throughput": Estimate(rate, "/s", 1)}
+        trials = [SimpleNamespace(block=b, counts=True, figures=figures) for b in range(3)]
+        treatments.append(
+            SimpleNamespace(treatment=t.id, label=t.label, levels=t.levels, trials=trials)
+        )
+    found = results._beside(treatments, {t.id: t for t in plan.treatments})
+    alone, one, two = (t.id for t in plan.treatments)
+    assert [(b.treatment, b.idle, b.at_work) for b in found] == [
+        (alone, "", 0), (one, alone, 1), (two, alone, 1),
+    ]  # fmt: skip
+    assert [b.ratios["throughput"].value for b in found[1:]] == pytest.approx([0.5, 0.25])

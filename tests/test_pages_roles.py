@@ -80,7 +80,7 @@ def test_the_fault_and_the_overload_of_the_page_are_studies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    study, _, _, fault, overload, _ = blocks(PAGE, "toml")
+    study, _, _, fault, overload, *_ = blocks(PAGE, "toml")
     Path("study.toml").write_text(study + fault)
     assert app(["check", "study.toml"]) == 0
     Path("study.toml").write_text(overload)
@@ -93,8 +93,32 @@ def test_the_capacity_of_the_page_is_a_study_and_is_searched_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    *_, capacity = blocks(PAGE, "toml")
+    *_, capacity, _ = blocks(PAGE, "toml")
     Path("study.toml").write_text(capacity)
     assert app(["check", "study.toml"]) == 0
     assert app(["plan", "study.toml"]) == 0
     assert "2 configurations, each a search for 1 promise" in capsys.readouterr().out
+
+
+def test_the_reports_of_the_page_are_a_study_and_are_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    *_, reports = blocks(PAGE, "toml")
+    Path("study.toml").write_text(reports)
+    assert app(["check", "study.toml"]) == 0
+    promised = 'find_capacity = true\nslo = "p99 < 50ms"'
+    searched = reports.replace("rate_per_s = 50", promised).replace("seconds = 30\n", "")
+    Path("searched.toml").write_text(searched)
+    assert app(["check", "searched.toml"]) == 0
+    if lacking := missing(Groonga()):
+        pytest.skip(f"no groonga here: {lacking}")
+    capsys.readouterr()
+    assert app(["run", "study.toml", *SHORTER[:-2], "--record", "record"]) in (0, 1)
+    record = open_record(Path("record"))
+    roles = [each for trial in record.trials for each in trial.beside]
+    assert {role.idle for role in roles} == {True, False}
+    assert {role.does for role in roles} == {"read"}
+    assert "The readers, compared with every role idle" in Path(
+        "record/report/report.html"
+    ).read_text(encoding="utf-8")

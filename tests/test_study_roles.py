@@ -117,7 +117,7 @@ def test_every_mistake_is_named_in_its_place() -> None:
         '12:8: a role cannot be called "readers" ([queries] and [load] are the readers)'
     ]
     assert wrong(groonga + "[roles.w]\nbatch = 2\n") == [
-        '12:8: a role needs `does`: "write", "publish", "job" or "fault"'
+        '12:8: a role needs `does`: "read", "write", "publish", "job" or "fault"'
     ]
     (pace,) = wrong(groonga + '[roles.w]\ndoes = "write"\n')
     assert pace == (

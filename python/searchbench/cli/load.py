@@ -100,6 +100,7 @@ def load(
     effort
         With --find-capacity: multiplies the length of the trials. Below 0.3 the answer is rough:
         its interval contains the truth in fewer than 95 % of cases, and it does not claim 95 %.
+        Below 1, so is that of a server whose response times vary much.
     seconds
         Length of the measured window of each step; 10 by default. A replay lasts as long as its
         log.

@@ -124,6 +124,10 @@ class Record:
         """What was found each time that the markers of a writer were asked for."""
         return read_table(self._of_role(trial, f"{role}.asks"), ASKS, None)
 
+    def replies_of_role(self, trial: str, role: str) -> pa.Table:
+        """The kept and decoded replies of a role that reads."""
+        return read_table(self._of_role(trial, f"{role}.replies"), REPLIES, None)
+
     def _of_role(self, trial: str, name: str) -> Path:
         return self.path / "trials" / trial / "roles" / f"{name}.parquet"
 
@@ -243,12 +247,12 @@ class Writer:
         sizes: pa.Table | None = None,
         statements: pa.Table | None = None,
         logs: Mapping[str, bytes] | None = None,
-        roles: Mapping[str, pa.Table] | None = None,
+        roles: Mapping[str, pa.Table | Iterable[pa.Table]] | None = None,
     ) -> None:
         """Put one trial on record; ``about`` becomes its trial.json. Replaces a failed attempt.
 
         ``samples`` may come in several tables, which are written as they come. ``roles``: the
-        tables of the roles beside the readers, by the name of their file.
+        tables of the roles beside the readers, by the name of their file; these too.
         """
         folder = self.path / "trials" / about.trial
         with _room(folder):

@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from searchbench.record.drive import Drive
+from searchbench.record.queries import Queries, Unsupported
 
 WRITES = pa.schema(
     [
@@ -107,6 +108,7 @@ class RoleRun(msgspec.Struct, kw_only=True):
     or had to send; ``failed``: why it ended before the others, in words. ``start``, ``end``: of a
     job's command, ns on the clock of the drive; of one that was run several times the first start
     and the last end, and each in ``spans``. ``fault``: what became of one, as far as it went.
+    ``queries``: what one that reads asks; ``unsupported``: what of that the engine cannot express.
     """
 
     name: str
@@ -125,3 +127,5 @@ class RoleRun(msgspec.Struct, kw_only=True):
     publishing: Publishing | None = None
     applied: Applied | None = None
     fault: FaultDone | None = None
+    queries: Queries | None = None
+    unsupported: list[Unsupported] = []

@@ -14,6 +14,7 @@ import msgspec
 from searchbench.record.alone import HostAlone
 from searchbench.record.drive import Drive
 from searchbench.record.elsewhere import Elsewhere
+from searchbench.record.queries import Queries, Unsupported
 from searchbench.record.roles import FaultDone, RoleRun
 from searchbench.study.plan import Level
 
@@ -116,21 +117,6 @@ class Corpus(msgspec.Struct, frozen=True, kw_only=True):
     intake: dict[str, Any] | None = None
 
 
-class Queries(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked: a query set or a set of requests. ``digest`` names its file on record.
-
-    ``classes``: by class, how many of the logged requests are of it; empty where they have none.
-    """
-
-    name: str = ""
-    digest: str = ""
-    distinct: int | None = None
-    logged: int | None = None
-    mean_terms: float | None = None
-    bad_lines: int = 0
-    classes: dict[str, int] = {}
-
-
 class OperationPart(msgspec.Struct, frozen=True):
     """One statement of a method's text, and how often an operation sends it.
 
@@ -170,13 +156,6 @@ class OperationAbout(msgspec.Struct, frozen=True, kw_only=True):
     prepared: int = 0
     prelude: int = 0
     parts: list[OperationPart] = []
-
-
-class Unsupported(msgspec.Struct, frozen=True):
-    """A query of the set that this engine cannot express, and why; it was not asked."""
-
-    query: int
-    reason: str
 
 
 class Ingest(msgspec.Struct, frozen=True, kw_only=True):

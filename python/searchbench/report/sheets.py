@@ -101,9 +101,11 @@ CLASSES = (
 
 # A row for each figure of each role beside the readers; times until visible are ``visible p50``, ..
 _SEEN = ("markers", "unseen", "resolution_s", "asks_per_s", "ask_p50_s")
+_OF_READER = ("load", "asks", "left_out")
 ROLES = (
     "role", "does", "treatment", "label", "levels", "idle", "trials", "how", "unasked",
     "kept_back", *_SEEN, "figure", "unit", "value", "low", "high", "level", "n", "method",
+    *_OF_READER,
 )  # fmt: skip
 
 # A row for each stage of each writer with several.
@@ -313,7 +315,8 @@ def _roles(judgement: Judgement) -> Iterable[Sequence[Any]]:
         quantiles = r.visible.quantiles if r.visible else {}
         figures = {**r.figures, **{f"visible {name}": q for name, q in quantiles.items()}}
         for name, estimate in figures.items() or [("", None)]:
-            yield (*head, *(getattr(r, key) for key in told), *seen, name, *_estimate(estimate))
+            row = (*head, *(getattr(r, key) for key in told), *seen, name, *_estimate(estimate))
+            yield (*row, *(getattr(r, key) for key in _OF_READER))
 
 
 def _stages(judgement: Judgement) -> Iterable[Sequence[Any]]:

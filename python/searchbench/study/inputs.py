@@ -26,6 +26,7 @@ from searchbench.study import operations, roles
 from searchbench.study.model import Study
 from searchbench.study.plan import Plan
 from searchbench.study.positions import Path, Source
+from searchbench.workload import reading
 from searchbench.workload.load_table import classes_promised
 from searchbench.workload.queries import registry
 from searchbench.workload.queries.algebra import Query
@@ -64,7 +65,7 @@ def look(study: Study, plan: Plan, *, alone: bool = False) -> list[str]:
     """
     source, told = Source(study.text, study.path, study.moved), list[str]()
     for table in _different(
-        dict(t.settings, load={}, system={}, place={}, jobs={}, operation={})
+        dict(t.settings, load={}, system={}, place={}, jobs={}, operation={}, roles={})
         for t in plan.treatments
     ):
         asked = "requests" if "requests" in table else "queries"
@@ -84,6 +85,7 @@ def look(study: Study, plan: Plan, *, alone: bool = False) -> list[str]:
             key = "files" if "files" in given[asked] else "file"
             key = error.key if isinstance(error, _KeyError) else key
             source.at_value(_place(study, asked, (key,)), str(error))
+    told += _of_roles(study, plan, source, alone)
     source.finish()
     if study.operations:
         operations.look(study, plan)
@@ -149,6 +151,19 @@ def _corpus_and_queries(
     study: Study, corpus: dict[str, Any], queries: dict[str, Any], alone: bool
 ) -> Iterator[str]:
     schema, doubted = yield from _corpus(study, corpus, alone)
+    found = _fitting(study, queries, schema, doubted)
+    yield from _left_out(found, "query")
+    if registry.files_of(queries, study.base):  # else the queries are sampled later
+        yield from _classes(study, found, alone)
+    if alone:
+        cut = len(found.log) + found.bad_count >= LOOKED_AT
+        yield from operators_said(found, "the first " if cut else "")
+
+
+def _fitting(
+    study: Study, queries: dict[str, Any], schema: Schema, doubted: Doubts | None
+) -> QuerySet:
+    """The first queries of a set; QueryError where one does not fit the fields of the corpus."""
     for key in filter(queries.__contains__, _NAMING):
         own = registry.first_queries({key: queries[key]}, study.base, 1)
         try:
@@ -161,12 +176,44 @@ def _corpus_and_queries(
             _fit(query, schema, doubted)
         except QueryError as error:
             raise QueryError(f"{found.name}, query {number}: {error}") from None
+    return found
+
+
+def _of_roles(study: Study, plan: Plan, source: Source, alone: bool) -> Iterator[str]:
+    """The same of what each role that reads asks; mistakes go to ``source``."""
+    seen = set[str]()
+    for treatment in plan.treatments:
+        for name, role in treatment.roles.items():
+            corpus = _given(corpora.unscaled(treatment.corpus))
+            key = json.dumps([name, role.get("queries"), corpus], sort_keys=True, default=str)
+            if role["does"] != "read" or key in seen or source.complaints:
+                continue
+            seen.add(key)
+            at = ("roles", name, "queries")
+            asked = _given(role["queries"])
+            try:
+                found = yield from _of_role(study, corpus, asked, alone)
+            except QueryError as error:
+                of = error.key if isinstance(error, _KeyError) else "file"
+                of = "files" if of == "file" and "files" in asked else of
+                source.at_value((*at, of), str(error))
+                continue
+            if reading.replays_log(role) and found.times_s is None:
+                source.at_key(at, f"{found.name} has no times, and a role without another pace "
+                              "replays them; give each query its `t`, or the role `clients`, "
+                              "`rate_per_s`, `every_s`, `stages` or `times`")  # fmt: skip
+
+
+def _of_role(
+    study: Study, corpus: dict[str, Any], queries: dict[str, Any], alone: bool
+) -> Generator[str, None, QuerySet]:
+    schema, doubted = yield from _corpus(study, corpus, alone)
+    found = _fitting(study, queries, schema, doubted)
     yield from _left_out(found, "query")
-    if registry.files_of(queries, study.base):  # else the queries are sampled later
-        yield from _classes(study, found, alone)
     if alone:
         cut = len(found.log) + found.bad_count >= LOOKED_AT
         yield from operators_said(found, "the first " if cut else "")
+    return found
 
 
 def operators_said(found: QuerySet, which: str = "") -> Iterator[str]:

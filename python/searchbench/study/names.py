@@ -39,7 +39,10 @@ _NAMED: Mapping[str, tuple[str, Mapping[str, SpecKey]]] = {
         "an operation",
         {k.name: k for k in OPERATION_KEYS if k.name not in _FIXED},
     ),
-    "roles": ("a role", {key.name: key for key in ROLE_KEYS if key.name != "does"}),
+    "roles": (
+        "a role",
+        {key.name: key for key in ROLE_KEYS if key.name not in ("does", "queries")},
+    ),
 }
 _PLACED = {key.name: key for key in SYSTEM_KEYS if key.name in ("place", "agents")}
 
@@ -170,7 +173,10 @@ class Names:
     def _of_named(self, at: Path, path: str, table: str, rest: str) -> list[Target]:
         name, _, key = rest.rpartition(".")
         there, (one, keys) = self.source.table(table), _NAMED[table]
-        if name not in there:
+        if table == "roles" and name.removesuffix(".queries") in there and name not in there:
+            self.source.at_key(at, f"`{path}`: what a role asks cannot be a factor: give a role "
+                               "for each level, and vary which of them is `idle`")  # fmt: skip
+        elif name not in there:
             hint = nearest(name, there) if there else f"this study has no [{table}.NAME]"
             self.source.at_key(at, f"`{path}`: there is no {one.split()[1]} `{name}`", hint)
         elif key not in keys:

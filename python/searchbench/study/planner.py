@@ -38,6 +38,7 @@ from searchbench.study.plan import Excluded, Judging, Plan, Treatment, Trial
 from searchbench.study.systems import listed
 from searchbench.workload import load_table
 from searchbench.workload.queries import registry
+from searchbench.workload.queries.registry import features
 
 
 def make_plan(study: Study, documents: int | None = None) -> Plan:
@@ -68,9 +69,13 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
             tables.pop("queries", None)
         if not tables["ingest"]:
             del tables["ingest"]
-        if "queries" in tables:  # with what everybody asks about it spelled out
-            told = {"match": "all", "limit": 10, "seed": study.seed}
+        # With what everybody asks about it spelled out.
+        told = {"match": "all", "limit": 10, "seed": study.seed}
+        if "queries" in tables:
             tables["queries"] = told | tables["queries"]
+        for role in tables.get("roles", {}).values():
+            if role["does"] == "read":
+                role["queries"] = told | role["queries"]
         treatments.append(
             Treatment(
                 id="",
@@ -170,7 +175,7 @@ def _infeasible(study: Study, system: System, levels: Mapping[str, Level], table
     wrong = list(load_table.problems(tables["load"]))
     if "queries" in tables:
         cannot = ENGINES[system.engine].can.cannot
-        for feature in _features(tables["queries"]):
+        for feature in features(tables["queries"]):
             if feature in cannot:
                 return f"{system.engine} cannot do {feature}: {cannot[feature]}"
         wrong += registry.problems(tables["queries"])
@@ -189,20 +194,6 @@ def _unordered(study: Study, system: System, tables: Tables) -> str:
         f'not keep, and the study requires the same "{study.agreement.require}"; '
         'put documents in over one, or require "totals"'
     )
-
-
-def _features(queries: Mapping[str, Any]) -> Iterator[str]:
-    """What every query of the set needs, by the names of ``Capabilities.cannot``.
-
-    Lines of a JSON file may say otherwise; those are outcomes of single queries.
-    """
-    if queries.get("match") in ("phrase", "prefix", "fuzzy"):
-        yield str(queries["match"])
-    if any(key != "_score" for key in queries.get("sort") or ()):
-        yield "sort"
-    for key in ("filters", "facets", "group_by", "fields"):
-        if queries.get(key):
-            yield key
 
 
 def _named(treatments: Sequence[Treatment], step: str | None) -> Iterator[Treatment]:

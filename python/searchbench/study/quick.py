@@ -7,7 +7,7 @@ All of it is set in the study's text, like ``--set``, so the record has the stud
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +92,16 @@ def _changes(study: Study, blocks: int, window_s: float, *, fewer: bool = True) 
             found[f"roles.{name}.after_s"] = min(table["after_s"], window_s / 3)
         if "for_s" in table:
             found[f"roles.{name}.for_s"] = min(table["for_s"], window_s / 6)
+        if table.get("does") == "read":
+            if "every_s" in table:
+                found[f"roles.{name}.every_s"] = min(table["every_s"], window_s / 3)
+            asked = _queries(table.get("queries", {}))
+            found |= {f"roles.{name}.queries.{key}": value for key, value in asked}
     if study.verbatim:
         found["agreement.captures"] = min(study.agreement.captures, _CAPTURES)
     else:
         if (study.driven and not study.operations) or study.queries:
-            found |= {f"queries.{key}": value for key, value in _queries(study)}
+            found |= {f"queries.{key}": value for key, value in _queries(study.queries)}
         # What is attached holds its documents already.
         if (
             fewer
@@ -134,8 +139,7 @@ def _shaped_writer(study: Study) -> bool:
                for name, table in study.roles.items())  # fmt: skip
 
 
-def _queries(study: Study) -> Iterator[tuple[str, Any]]:
-    queries = study.queries
+def _queries(queries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     if "file" in queries or "files" in queries:
         yield "lines", min(queries.get("lines", _LOGGED), _LOGGED)
     else:

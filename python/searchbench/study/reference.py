@@ -355,7 +355,7 @@ promises.
 [load]
 find_capacity = true
 slo = ["p99 < 50ms", "p99 < 200ms, errors < 0.1%"]
-effort = 0.3       # shorter trials, wider intervals
+effort = 0.3       # shorter trials, wider intervals; rough if response times vary much
 
 [factors]
 "systems.sphinx.parts" = [1, 2, 4]
@@ -486,11 +486,12 @@ placeholders.
 ## Roles: what goes on beside the readers
 
 `[queries]` and `[load]` are the readers. Each `[roles.NAME]` is another client of the same trial,
-with a load, a thread and connections of its own. It writes documents, publishes what was written,
-or has a job of the engine done. A writer has one rate, or one that changes over the drive
-(`stages`, the `times` of a file). A fault is a role too: at a given time a process of the system is
-killed, stopped or frozen, and later brought back. Any key of a role except `does` may be a factor.
-A role that is `idle`, or whose rate is 0, does nothing, and the others are compared with it:
+with a load, a thread and connections of its own. It asks queries of its own, writes documents,
+publishes what was written, or has a job of the engine done. A writer has one rate, or one that
+changes over the drive (`stages`, the `times` of a file). A fault is a role too: at a given time a
+process of the system is killed, stopped or frozen, and later brought back. Any key of a role except
+`does` and `queries` may be a factor. A role that is `idle`, or whose rate is 0, does nothing, and
+the others are compared with it:
 
 ```toml
 [roles.writer]
@@ -515,6 +516,21 @@ seconds = 60
 
 With `find_capacity` in `[load]`, the capacity of the readers is searched for with and without the
 roles. [ROLES.md](ROLES.md) leads from your own rate of updates to a report.
+
+A role that reads (`does = "read"`) has queries of its own, with the keys of `[queries]`, in
+`[roles.NAME.queries]`. It has one pace: `clients` in a closed loop, `rate_per_s`, `stages`,
+`every_s`, the `times` of a file, or, with `speed` alone, the times of its own log:
+
+```toml
+[roles.reports]
+does = "read"
+
+[roles.reports.queries]
+file = "reports.txt"
+
+[factors]
+"roles.reports.clients" = [0, 1]
+```
 """
 
 

@@ -16,10 +16,12 @@ from searchbench.study.known import at_most
 from searchbench.study.model import Study, System, table_of
 from searchbench.study.plan import Plan, Treatment
 from searchbench.study.positions import Source
-from searchbench.study.tables import Given
-from searchbench.workload import changes, roles
+from searchbench.study.tables import Given, opened
+from searchbench.workload import changes, reading, roles
 from searchbench.workload.load_table import LONGEST_S, WARMUP_SHARE, longest_window_s
 from searchbench.workload.loads import open_load
+from searchbench.workload.queries import registry
+from searchbench.workload.queries.registry import features
 from searchbench.workload.shape import stages_of
 
 Tables = dict[str, dict[str, Any]]
@@ -36,7 +38,11 @@ def read_roles(source: Source) -> Tables:
         if name == roles.READERS or name.endswith(roles.WATCHER):
             hint = "[queries] and [load] are the readers" if name == roles.READERS else ""
             source.at_key(("roles", name), f"a role cannot be called {show(name)}", hint)
-        found[f"roles.{name}"] = source.checked(("roles", name), roles.ROLE_KEYS)
+        found[f"roles.{name}"] = role = source.checked(("roles", name), roles.ROLE_KEYS)
+        if "queries" in role:
+            role["queries"] = source.checked(("roles", name, "queries"), registry.SPEC_KEYS)
+        elif "queries" in source.table("roles", name):
+            role["queries"] = {}  # which has been complained of
     return found
 
 
@@ -45,7 +51,8 @@ def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System
     source, writers, faults = given.source, list[str](), list[str]()
     for section in names:
         first = given.first(section)
-        wrong = [*roles.problems(first.table)]
+        own = section.removeprefix("roles.")
+        wrong = [(k, said.replace("NAME", own)) for k, said in roles.problems(first.table)]
         for key, sentence in wrong:
             at = first.at.get(key)
             place = ("roles", section.removeprefix("roles."))
@@ -53,13 +60,18 @@ def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System
         for variant in given.others(section, first) if not wrong else ():
             given.complain(section, variant, roles.problems(variant.table))
         given.files(section, "times")
+        if first.table.get("does") == "read":
+            _check_queries(given, section.removeprefix("roles."), first.table)
         if first.table.get("does") == "write":
             writers.append(section.removeprefix("roles."))
         if first.table.get("does") == "fault":
             faults.append(section.removeprefix("roles."))
         reasons = [impossible(system, first.table) for system in systems.values()]
-        # A job that some have is left out of the others' crossings.
-        if all(reasons) or first.table.get("does") != "job":
+        # A job that some have is left out of the others' crossings, and so is what some can answer.
+        lenient = ("job", "read")
+        reads = first.table.get("does") == "read"
+        attached = not reads and any(system.attach for system in systems.values())
+        if all(reasons) or attached or first.table.get("does") not in lenient:
             for reason in dict.fromkeys(filter(None, reasons)):
                 source.at_key(("roles", section.removeprefix("roles.")), reason)
     if len(writers) > 1:
@@ -70,14 +82,32 @@ def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System
                       "only one, so that it is known what caused what")  # fmt: skip
 
 
+def _check_queries(given: Given, name: str, table: Mapping[str, Any]) -> None:
+    """Complain of what a role asks, as of [queries]."""
+    source, asked = given.source, dict(table.get("queries") or {})
+    at = ("roles", name, "queries")
+    for key, sentence in registry.problems(asked):
+        source.at_value((*at, key), sentence)
+    files = {key: asked[key] for key in ("file", "files") if key in asked}
+    for key, value in files.items():
+        for where, file in opened((*at, key), value):
+            if isinstance(file, str) and not (given.base / file).is_file():
+                given.no_file(where, file)
+
+
 def impossible(system: System, table: Mapping[str, Any]) -> str:
     """Why a system cannot have a role; empty if it can."""
     engine, does = ENGINES.get(system.engine), table.get("does")
     if engine is None:
         return ""
-    if system.attach:
+    if system.attach and does != "read":
         return (f"{system.name} runs already, and roles change its documents or its processes: "
                 "they are only for systems that searchbench starts")  # fmt: skip
+    if does == "read":
+        cannot = engine.can.cannot
+        for feature in features(table.get("queries") or {}):
+            if feature in cannot:
+                return f"{system.engine} cannot do {feature}: {cannot[feature]}"
     if does == "fault" and not engine.can.keeps_index:
         return f"{system.engine} keeps no index: it would be empty when it is started again"
     if does in ("write", "publish") and not isinstance(engine, TakesWrites):
@@ -99,7 +129,7 @@ def unwritable(system: System, tables: Tables) -> str:
         return ("a cold system gives its answers after the drive, and with roles its documents "
                 "have changed by then: leave `cold` out")  # fmt: skip
     for table in tables.get("roles", {}).values():
-        if roles.is_idle(table) or table["does"] not in ("job", "fault"):
+        if roles.is_idle(table) or table["does"] not in ("read", "job", "fault"):
             continue
         if reason := impossible(system, table):
             return reason
@@ -143,6 +173,10 @@ def go_together(source: Source, study: Study) -> None:
     asks = study.operations or "queries" in source.tables
     if not asks and not any(map(_of_queries, _varied(study))):
         source.at_key(at, "roles go on beside readers: give [queries] or [operations.NAME]")
+    reader = next((name for name, t in study.roles.items() if t.get("does") == "read"), "")
+    if study.operations and reader:
+        source.at_key(("roles", reader), "a role that reads asks queries, and goes on beside "
+                      "[queries], not beside [operations.NAME]")  # fmt: skip
     if study.jobs:
         source.at_key(("jobs",), "`jobs` are done before anything is asked; a job beside the "
                       'readers is a role: does = "job"')  # fmt: skip
@@ -160,7 +194,8 @@ def go_together(source: Source, study: Study) -> None:
     if study.agreement.capture == "after":
         source.at_value(("agreement", "capture"), "with roles the answers before and after the "
                         'drive are kept in any case; leave capture = "after" out')  # fmt: skip
-    if study.ingest == "as-found":
+    only_read = all(table.get("does") == "read" for table in study.roles.values())
+    if study.ingest == "as-found" and not only_read:
         source.at_value(
             ("ingest", "index"),
             "roles change the index, and an index as found is "
@@ -175,11 +210,13 @@ def _in_a_search(source: Source, study: Study) -> None:
                       "just started: give `warmup_s`, so long that it is warm then")  # fmt: skip
     for name, table in study.roles.items():
         does, at = table.get("does"), ("roles", name)
-        if shaped := next((key for key in ("stages", "times") if _has(study, name, key)), ""):
+        what, rate = ("requests", "rate_per_s") if does == "read" else ("writes", "documents_per_s")
+        shapes = ("stages", "times", "speed")
+        if shaped := next((key for key in shapes if _has(study, name, key)), ""):
             source.at_key(
                 at,
                 "the trials of a search for capacity are of many lengths, and each has to have the "
-                f"same writes; give `documents_per_s` in place of `{shaped}`",
+                f"same {what}; give `{rate}` in place of `{shaped}`",
             )
         passing = any(_has(study, name, key) for key in ("after_s", "for_s"))
         if does == "fault" and (passing or table.get("of", roles.SERVER) == roles.SERVER):
@@ -206,8 +243,8 @@ def _has(study: Study, name: str, key: str) -> bool:
 
 
 def look(study: Study, plan: Plan) -> None:
-    """StudyError where the clock of a writer does not fit the drive, or where it will lack
-    documents, as far as that is known without reading any.
+    """StudyError where the clock of a writer or a reader does not fit the drive, or where a writer
+    will lack documents, as far as that is known without reading any.
 
     Numbers of documents are those that a corpus has at most; where rows turn out not to fit, the
     run may still end for want of them.
@@ -216,11 +253,12 @@ def look(study: Study, plan: Plan) -> None:
     sizes: dict[str, int | None] = {}
     for treatment in plan.treatments:
         for name, table in treatment.roles.items():
-            if table["does"] != "write" or roles.is_idle(table):
+            if table["does"] not in ("read", "write") or roles.is_idle(table):
                 continue
             key, why = _out_of_time(study, treatment, table)
             if why:
                 _complain(source, study, treatment, (name, key), why)
+            if why or table["does"] == "read":
                 continue
             corpus = repr(treatment.corpus)
             if corpus not in sizes:
@@ -250,7 +288,7 @@ def _lacks(
 
 
 def _out_of_time(study: Study, treatment: Treatment, table: Mapping[str, Any]) -> tuple[str, str]:
-    """Which key of a writer, and why, does not fit the drive; "" where all do."""
+    """Which key of a writer or a reader, and why, does not fit the drive; "" where all do."""
     begin_ns, stop_ns = _span_ns(study, treatment)
     begin_s, stop_s = begin_ns / 1e9, stop_ns / 1e9
     if table.get("stages") is not None:
@@ -259,11 +297,23 @@ def _out_of_time(study: Study, treatment: Treatment, table: Mapping[str, Any]) -
             remedy = "shorten them, or make the window longer"
             if seconds < stop_s:
                 pause = f"[{stop_s - seconds:g}, 0]"
-                remedy = f"add a stage for the rest, as in {pause}, which writes nothing"
+                nothing = "asks" if table["does"] == "read" else "writes"
+                remedy = f"add a stage for the rest, as in {pause}, which {nothing} nothing"
             drive = f"the drive {stop_s:g} s (its window begins at {begin_s:g} s)"
             return "stages", f"the stages last {seconds:g} s, and {drive}: {remedy}"
+    if table["does"] == "read" and table.get("every_s") is not None:
+        due = reading.due_ns(table, begin_ns, stop_ns, 0, study.base)
+        if due is not None and not len(due):
+            key = "every_s" if table.get("after_s") is None else "after_s"
+            return key, (f"the role first asks after the drive has ended, at {stop_s:g} s: make "
+                         f"`{key}` smaller, or the window longer")  # fmt: skip
     if table.get("times") is not None:
-        due = changes.due_ns(table, begin_ns, stop_ns, base=study.base)
+        reads = table["does"] == "read"
+        due = (
+            reading.due_ns(table, begin_ns, stop_ns, 0, study.base)
+            if reads
+            else changes.due_ns(table, begin_ns, stop_ns, base=study.base)
+        )
         if due is not None and not (due >= begin_ns).any():
             last = f", and the last is at {due[-1] / 1e9:g} s" if len(due) else ""
             window = f"the window, {begin_s:g} s to {stop_s:g} s of the drive"

@@ -77,7 +77,7 @@ class Given:
             for level in range(len(one.values)):
                 found += [(at, v) for key, v, at in settings_in(one, level, name) if key in keys]
         for at, value in found:
-            yield from _opened(at, value)
+            yield from opened(at, value)
 
     def complain(self, name: str, variant: Variant, wrong: Iterable[tuple[str, str]]) -> None:
         """Complain of values, by key."""
@@ -99,14 +99,14 @@ class Given:
         self.source.at_value(at, f'there is no file "{file}" in {self.base}', hint)
 
 
-def _opened(at: positions.Path, value: object) -> Iterator[tuple[positions.Path, object]]:
+def opened(at: positions.Path, value: object) -> Iterator[tuple[positions.Path, object]]:
     """(position, value) of a value, or of each in a list or a table."""
     if isinstance(value, list):
         for i, each in enumerate(value):
-            yield from _opened((*at, str(i)), each)
+            yield from opened((*at, str(i)), each)
     elif isinstance(value, dict):
         for name, each in value.items():
-            yield from _opened((*at, name), each)
+            yield from opened((*at, name), each)
     else:
         yield at, value
 

@@ -27,6 +27,7 @@ _OF_REPLIES = {"answers not compared", "answers compared in part", "replies of o
 # What else went on at the machine: often why a trial is invalid for another reason.
 _OF_MACHINE = {"foreign CPU", "busy machine", "steal"}
 _NAMED = 3  # trials; more are counted
+_READERS = 6  # roles that read, with their treatments; more are counted
 
 
 def carry_out(
@@ -177,6 +178,9 @@ def show(judgement: Judgement) -> None:
         out.points(found)
     for said in disturbed(judgement):
         out.say(f"\n{said}")
+    if found := further_readers(judgement):
+        out.say("\nBeside the readers:")
+        out.points(found)
     header, rows = classes.table(judgement)
     if rows:
         out.say(f"\n{classes.said(judgement)}".rstrip())
@@ -201,6 +205,20 @@ def disturbed(judgement: Judgement) -> list[str]:
         *(" ".join(faults.sentences(each)) for each in found),
         *(overload.sentence(each) for each in judgement.overloads),
     ]
+
+
+def further_readers(judgement: Judgement) -> list[str]:
+    """What each role that reads met, a sentence for each treatment; of a search none, whose trials
+    are many.
+    """
+    from searchbench.analysis.roles.reading import sentence
+
+    found = judgement.roles.results if judgement.roles is not None else ()
+    if judgement.measure != "trials":
+        return []
+    said = [sentence(r) for r in found if r.does == "read" and r.figures]
+    more = len(said) - _READERS
+    return [*said[:_READERS], *([f"{more} more are on the page."] if more > 0 else [])]
 
 
 def invalid(judgement: Judgement) -> list[str]:

@@ -95,7 +95,7 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             "surely broken a promise"),
     SpecKey("effort", "number", 1.0, "for a capacity search: multiplies the length of its trials; "
             "below 0.3 the answer is rough: its intervals contain the truth in fewer than 95 % "
-            "of cases, and it does not claim 95 %",
+            "of cases, and it does not claim 95 %; below 1 too, if response times vary much",
             above=0, maximum=100),
     SpecKey("cache_hit", "number", None, "draw the requests so that the server's cache answers "
             "this share of them", minimum=0, maximum=1),

@@ -1,7 +1,8 @@
 """The ``[roles.NAME]`` tables: what goes on beside the readers, their keys, what goes together.
 
 A role is one kind of client of a trial. ``[queries]`` and ``[load]`` are the role ``readers``; the
-others are described here: one that writes documents, one that publishes, one that has a job done.
+others are described here: one that writes documents, one that publishes, one that has a job done,
+and further readers, which ask queries of their own.
 A fault is a role too: it is something that happens to the system at a time of the drive.
 A role can be idle in some treatments; those are what the others are compared with.
 """
@@ -15,7 +16,7 @@ from typing import Any, Literal
 from searchbench.spec import SpecKey, defaults
 from searchbench.workload.shape import stages_of
 
-Does = Literal["write", "publish", "job", "fault"]
+Does = Literal["read", "write", "publish", "job", "fault"]
 READERS = "readers"
 """What the role of [queries] and [load] is called."""
 WATCHER = "-watcher"
@@ -27,11 +28,13 @@ NOTHING = "nothing to do"
 """What publishes where a write can be found at once."""
 
 ROLE_KEYS: tuple[SpecKey, ...] = (
-    SpecKey("does", "text", None, "what it does: write documents, publish what was written, have a "
-            "job of the engine done, or be a fault of the system",
-            ("write", "publish", "job", "fault")),
+    SpecKey("does", "text", None, "what it does: read (ask queries of its own), write documents, "
+            "publish what was written, have a job of the engine done, or be a fault of the system",
+            ("read", "write", "publish", "job", "fault")),
     SpecKey("idle", "boolean", False, "it does nothing; as a factor, [false, true] is the "
             "comparison with and without it"),
+    SpecKey("queries", "table", None, "read: what it asks, with the keys of [queries]: "
+            "[roles.NAME.queries]"),
     SpecKey("documents", "integer", None, "write: how many documents of the corpus are kept back, "
             "drawn with the seed; they are inserted later", minimum=1, maximum=100_000_000),
     SpecKey("share", "number", None, "write: the same as a share of the corpus (default 0.1 where "
@@ -46,23 +49,34 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
             "all deleted", minimum=1, maximum=100_000),
     SpecKey("documents_per_s", "number", None, "write: documents a second, sent by the clock "
             "whether or not the system keeps up; 0: idle", minimum=0, maximum=10_000_000),
-    SpecKey("stages", "list", None, "write: documents a second that change over the drive, as "
-            "[SECONDS, RATE] or, for a ramp, [SECONDS, FROM, TO] for each stage, as in [[60, 100], "
-            "[30, 400], [60, 100]]; together as long as the drive with its warm-up"),
+    SpecKey("rate_per_s", "number", None, "read: requests a second, sent by the clock whether or "
+            "not the system keeps up; 0: idle", minimum=0, maximum=10_000_000),
+    SpecKey("stages", "list", None, "write: documents a second that change over the drive (read: "
+            "requests a second), as [SECONDS, RATE] or, for a ramp, [SECONDS, FROM, TO] for each "
+            "stage, as in [[60, 100], [30, 400], [60, 100]]; together as long as the drive "
+            "with its warm-up"),
     SpecKey("arrivals", "text", "constant", "write, with `documents_per_s` or `stages`: gaps "
-            "between requests: all the same, or random (exponential)", ("constant", "poisson")),
-    SpecKey("times", "path", None, "write: a file of times in seconds, one a line, or JSONL with "
-            "`t`: at each a request is sent, the first when the drive begins"),
-    SpecKey("speed", "number", 1.0, "write, with `times`: multiple of the speed of the file",
-            above=0, maximum=1_000_000),
-    SpecKey("every_s", "number", None, "write, publish: seconds from one request to the next; "
+            "between requests: all the same, or random (exponential). read, with `rate_per_s` or "
+            "`stages`: the same, but the default is random", ("constant", "poisson")),
+    SpecKey("times", "path", None, "write, read: a file of times in seconds, one a line, or JSONL "
+            "with `t`: at each a request is sent, the first when the drive begins"),
+    SpecKey("speed", "number", 1.0, "write, read, with `times`: multiple of the speed of the file. "
+            "read, without `times`: of the query log's own times", above=0, maximum=1_000_000),
+    SpecKey("every_s", "number", None, "write, read, publish: seconds from one request to the "
+            "next; "
             "job: from one beginning of it to the next (default: it is done once)", above=0,
             maximum=86_400),
-    SpecKey("clients", "integer", None, "write: how many clients write, each of which sends its "
-            "next request when the last was answered: as fast as the system accepts; 0: idle",
+    SpecKey("clients", "integer", None, "write, read: how many clients write or ask, each of which "
+            "sends its next request when the last was answered: as fast as the system accepts; 0: "
+            "idle",
             minimum=0, maximum=256),
-    SpecKey("connections", "integer", 1, "write: connections of a writer that goes by the clock",
+    SpecKey("think_s", "number", 0.0, "read, with `clients`: pause after each answer", minimum=0,
+            maximum=3600),
+    SpecKey("connections", "integer", 1, "write, read: connections of a role that goes by the "
+            "clock (default of one that reads: 16, and with `every_s` 1)",
             minimum=1, maximum=256),
+    SpecKey("timeout_s", "number", 10.0, "read: an answer that takes longer than this is a timeout",
+            above=0, maximum=3600),
     SpecKey("marker_every_s", "number", 1.0, "write: seconds from one marker to the next, a "
             "written document by which it is seen when it can be found; 0: no markers", minimum=0,
             maximum=3600),
@@ -86,6 +100,10 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
             maximum=86_400),
 )  # fmt: skip
 _OF: Mapping[str, tuple[str, ...]] = {
+    "read": (
+        "queries", "rate_per_s", "stages", "arrivals", "times", "speed", "every_s", "after_s",
+        "clients", "think_s", "connections", "timeout_s",
+    ),
     "write": (
         "documents", "share", "insert", "update", "delete", "batch", "documents_per_s", "stages",
         "arrivals", "times", "speed", "every_s", "after_s", "clients", "connections",
@@ -101,18 +119,23 @@ AFTER_A_WHILE = "a fault needs `after_s`, above 0: what is normal is seen in the
 """But in a search for capacity, where it lasts for all of each trial."""
 PACES = ("documents_per_s", "every_s", "stages", "times", "clients")
 """The keys of which a writer has one: how fast it writes."""
+READING_PACES = ("clients", "rate_per_s", "every_s", "stages", "times")
+"""The keys of which a role that reads has one; without any, `speed` is of its log's own times."""
+_POOL = 16  # connections of readers that go by the clock
 
 
 def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(key, sentence) of what does not go together in one role's table."""
     does = table.get("does")
     if does is None:
-        yield "does", 'a role needs `does`: "write", "publish", "job" or "fault"'
+        yield "does", 'a role needs `does`: "read", "write", "publish", "job" or "fault"'
         return
     for key in table:
         if key not in ("does", "idle", *_OF.get(str(does), ())):
             yield key, f'`{key}` is not for a role with does = "{does}"'
-    if does == "write":
+    if does == "read":
+        yield from _of_a_reader(table)
+    elif does == "write":
         yield from _of_a_writer(table)
     elif does == "publish" and "every_s" not in table:
         yield "every_s", "a role that publishes needs `every_s`: how often it does so"
@@ -124,6 +147,31 @@ def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                               "or `every_s`: how often")  # fmt: skip
     elif does == "fault":
         yield from _of_a_fault(table)
+
+
+def _of_a_reader(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if "queries" not in table:
+        yield "queries", ("a role that reads needs `queries`: what it asks, with the keys of "
+                          "[queries], in [roles.NAME.queries]")  # fmt: skip
+    paces = [key for key in READING_PACES if key in table]
+    if not paces and "speed" not in table:
+        yield "clients", ("a role that reads needs a pace: `clients`, which ask as fast as they "
+                          "are answered, `rate_per_s`, `every_s`, `stages`, `times`, or `speed`, "
+                          "at which its log is replayed")  # fmt: skip
+    elif len(paces) > 1:
+        yield paces[1], f"`{paces[0]}` and `{paces[1]}` are two paces of one role; keep one"
+    elif paces and paces[0] != "times" and "speed" in table:
+        yield "speed", f"`speed` is of a replay, and this role has `{paces[0]}`; keep one"
+    if "arrivals" in table and not {"rate_per_s", "stages"} & table.keys():
+        yield "arrivals", "`arrivals` is for a role with `rate_per_s` or `stages`"
+    if "think_s" in table and "clients" not in table:
+        yield "think_s", "`think_s` is the pause of `clients`, and there are none"
+    if "after_s" in table and "every_s" not in table:
+        yield "after_s", "`after_s` is only for a role with `every_s`: when it first asks"
+    if "clients" in table and "connections" in table:
+        yield "connections", "each of the `clients` has a connection; leave `connections` out"
+    if "stages" in table:
+        yield from _of_stages(table["stages"], "reader")
 
 
 def _of_a_fault(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -157,14 +205,14 @@ def _of_a_writer(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "connections", "each of the `clients` has a connection; leave `connections` out"
 
 
-def _of_stages(given: Any) -> Iterator[tuple[str, str]]:
+def _of_stages(given: Any, who: str = "writer") -> Iterator[tuple[str, str]]:
     try:
         made = stages_of(given)
     except ValueError as error:
         yield "stages", str(error)
         return
     if not any(stage.requests for stage in made):
-        yield "stages", "all rates of `stages` are 0; for a writer that does nothing: idle = true"
+        yield "stages", f"all rates of `stages` are 0; for a {who} that does nothing: idle = true"
 
 
 def resolve(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,6 +220,8 @@ def resolve(table: Mapping[str, Any]) -> dict[str, Any]:
     own = ("does", "idle", *_OF[str(table["does"])])
     usual = defaults(ROLE_KEYS).items()
     full = {k: v for k, v in usual if k in own and k not in _ONLY_GIVEN} | dict(table)
+    if full["does"] == "read":
+        full |= _read_resolved(table)
     if full["does"] == "write":
         weights = ("insert", "update", "delete")
         some = any(full[key] for key in weights)
@@ -181,6 +231,16 @@ def resolve(table: Mapping[str, Any]) -> dict[str, Any]:
         if full["insert"] and full["documents"] is None and full["share"] is None:
             full["share"] = KEPT_BACK_SHARE
     return full
+
+
+def _read_resolved(table: Mapping[str, Any]) -> dict[str, Any]:
+    """What a role that reads has by default, and others have not."""
+    found: dict[str, Any] = {"queries": dict(table["queries"])}
+    if "rate_per_s" in table or "stages" in table:
+        found["arrivals"] = table.get("arrivals", "poisson")
+    if "connections" not in table and table.get("clients") is None:
+        found["connections"] = 1 if "every_s" in table else _POOL
+    return found
 
 
 def cycle_s(tables: Mapping[str, Mapping[str, Any]]) -> float:
@@ -199,10 +259,16 @@ def whole_cycles_s(tables: Mapping[str, Mapping[str, Any]], seconds: float) -> f
 
 
 def is_random(table: Mapping[str, Any]) -> bool:
-    """Does a writer send at random instants?"""
+    """Does a role send at random instants?"""
     return table.get("arrivals") == "poisson"
+
+
+def only_reads(tables: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Do all of these roles read? Then nothing changes, and trials can share an index."""
+    return all(table["does"] == "read" for table in tables.values())
 
 
 def is_idle(table: Mapping[str, Any]) -> bool:
     """Does a role, its defaults put in, do nothing?"""
-    return bool(table.get("idle")) or 0 in (table.get("documents_per_s"), table.get("clients"))
+    rates = (table.get(key) for key in ("documents_per_s", "rate_per_s", "clients"))
+    return bool(table.get("idle")) or 0 in rates

@@ -4,7 +4,7 @@
 //! changed; the target says in assertions what must be true of each. The harness sees that none takes
 //! more memory than its bytes justify, and that none is read for ever.
 //!
-//! `cargo test` gives each target some thousand inputs. By hand:
+//! `cargo test` gives each target some ten thousand inputs. By hand:
 //!
 //! ```text
 //! SEARCHBENCH_FUZZ=N       so many inputs for each target

@@ -12,8 +12,11 @@ use crate::random::Random;
 
 /// An input that is still being read after this, on however busy a machine, is read for ever.
 const FOREVER: Duration = Duration::from_secs(120);
+/// How often it is said how far a target is.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 pub struct Target {
+    /// That of its test, by which `make fuzz TARGET=` finds it.
     pub name: &'static str,
     /// How many inputs it is given where nobody says how many.
     pub inputs: u64,
@@ -69,7 +72,7 @@ impl Target {
         let (over, is_over) = mpsc::channel::<()>();
         let watch = {
             let (name, at) = (self.name, at.clone());
-            thread::spawn(move || watch(name, sequence, &at, &is_over))
+            thread::spawn(move || watch(name, sequence, first, &at, &is_over))
         };
         let (mut done, mut understood, mut most) = (0, 0u64, 0);
         while done < inputs {
@@ -94,7 +97,7 @@ impl Target {
         watch.join().expect("the watch ends");
         let took = begun.elapsed().as_secs_f64();
         eprintln!(
-            "fuzz {}: {done} inputs in {took:.1} s ({:.0} a second), {understood} understood, at most \
+            "\nfuzz {}: {done} inputs in {took:.1} s ({:.0} a second), {understood} understood, at most \
              {most} bytes of memory",
             self.name,
             done as f64 / took
@@ -107,18 +110,24 @@ impl Target {
     }
 }
 
-/// Ends the process where one input is read for ever: nothing else could.
-fn watch(name: &str, sequence: u64, at: &AtomicU64, is_over: &mpsc::Receiver<()>) {
-    let mut seen = at.load(Ordering::Relaxed);
-    while is_over.recv_timeout(FOREVER) == Err(RecvTimeoutError::Timeout) {
+/// Says how far it is, and ends the process where one input is read for ever: nothing else could.
+fn watch(name: &str, sequence: u64, first: u64, at: &AtomicU64, is_over: &mpsc::Receiver<()>) {
+    let (mut seen, mut still) = (first, Duration::ZERO);
+    while is_over.recv_timeout(TOLD_EVERY) == Err(RecvTimeoutError::Timeout) {
         let now = at.load(Ordering::Relaxed);
-        if now == seen {
+        still = if now == seen {
+            still + TOLD_EVERY
+        } else {
+            Duration::ZERO
+        };
+        if still >= FOREVER {
             eprintln!(
                 "still read after {FOREVER:?}; {}",
                 again(name, sequence, now)
             );
             std::process::abort();
         }
+        eprintln!("\nfuzz {name}: {} inputs so far", now - first);
         seen = now;
     }
 }

@@ -26,11 +26,11 @@ impl Cells {
     }
 
     fn look(&mut self, key: u64, of: [usize; 3]) -> usize {
-        if self.slots.is_empty() {
-            self.slots = vec![(0, 0); (MOST_CELLS * 3).next_power_of_two()];
+        if self.slots.len() < 2 * (self.cells.len() + 1) {
+            self.grow();
         }
         let mask = self.slots.len() - 1;
-        let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        let mut at = slot(key) & mask;
         loop {
             let (there, cell) = self.slots[at];
             if there == key {
@@ -43,5 +43,45 @@ impl Cells {
             }
             at = (at + 1) & mask;
         }
+    }
+
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 4).max(64);
+        let old = std::mem::replace(&mut self.slots, vec![(0, 0); size]);
+        let mask = size - 1;
+        for (key, cell) in old.into_iter().filter(|&(key, _)| key > 0) {
+            let mut at = slot(key) & mask;
+            while self.slots[at].0 > 0 {
+                at = (at + 1) & mask;
+            }
+            self.slots[at] = (key, cell);
+        }
+    }
+}
+
+/// Where a key is looked for first, before it is cut to the slots that there are.
+#[inline]
+fn slot(key: u64) -> usize {
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_place_keeps_its_cell_while_there_are_more_and_more() {
+        let mut cells = Cells::default();
+        let place = |i: usize| [i % 3, i % 700, i];
+        for i in 0..MOST_CELLS {
+            let [server, index, class] = place(i);
+            assert_eq!(cells.of(server, index, class), i);
+        }
+        for i in (0..MOST_CELLS).rev() {
+            let [server, index, class] = place(i);
+            assert_eq!(cells.of(server, index, class), i);
+            assert_eq!(cells.cells[i].0, place(i));
+        }
+        assert_eq!(cells.cells.len(), MOST_CELLS);
     }
 }

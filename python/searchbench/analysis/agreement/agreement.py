@@ -294,7 +294,12 @@ def _by_class(classes: Sequence[str], agreeing: Bools) -> dict[str, tuple[int, i
 
 
 def under_load(
-    record: Record, trial: Trial, *, answered: bool = False, phase: str = "under_load"
+    record: Record,
+    trial: Trial,
+    *,
+    answered: bool = False,
+    phase: str = "under_load",
+    role: str = "",
 ) -> tuple[int, int, int]:
     """Replies kept from the timed span (or from another ``phase``) that are not those captured
     before; how many of these are errors or cannot be read; and of how many.
@@ -302,9 +307,11 @@ def under_load(
     Looked at are replies to queries that were answered well when asked alone. Another total, other
     documents or another order differ; ties may swap, as in ``compare``. Where a list has no order,
     other documents at the same total say nothing, and are not counted. ``answered``: errors are not
-    looked at, only replies that count as answered.
+    looked at, only replies that count as answered. ``role``: the replies are those of a role that
+    reads beside the readers.
     """
-    table = record.replies(trial.trial).combine_chunks()
+    found = record.replies_of_role(trial.trial, role) if role else record.replies(trial.trial)
+    table = found.combine_chunks()
     number, sampled, captured = (
         table["query"].to_numpy(),
         _of_phase(table, phase),
@@ -320,11 +327,11 @@ def under_load(
     at_a = np.searchsorted(alone.query, loaded.query[at_b])
     numbers = _number(alone.ids, loaded.ids)
     k = max(1, *(int(np.diff(side.offsets).max()) for side in (alone, loaded)))
-    found = ranking.match(_top(alone, numbers[0], at_a, k), _top(loaded, numbers[1], at_b, k))
+    match = ranking.match(_top(alone, numbers[0], at_a, k), _top(loaded, numbers[1], at_b, k))
     failed = ~loaded.ok[at_b]
     changed = failed | (alone.total[at_a] != loaded.total[at_b])
-    unknown = found.undecided & ~found.set_same & ~changed
-    changed |= ~found.order_same & ~found.undecided
+    unknown = match.undecided & ~match.set_same & ~changed
+    changed |= ~match.order_same & ~match.undecided
     return int(changed.sum()), int(failed.sum()), int((~unknown).sum())
 
 

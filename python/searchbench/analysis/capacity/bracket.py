@@ -22,7 +22,15 @@ from searchbench.analysis.capacity.otherwise import (
     changed_in_time,
     few_others,
 )
-from searchbench.analysis.capacity.pace import CLUSTERS, DOUBT, SURE_EFFORT, WIDTH, Driven, Seen
+from searchbench.analysis.capacity.pace import (
+    CLUSTERS,
+    DOUBT,
+    SURE_EFFORT,
+    VARYING_EFFORT,
+    WIDTH,
+    Driven,
+    Seen,
+)
 from searchbench.analysis.capacity.posterior import Posterior
 from searchbench.analysis.capacity.said import (
     above_low,
@@ -220,23 +228,25 @@ def _bracket(seen: Seen, effort: float) -> Bracket:
         sure = max(used, key=lambda d: (d.rate_per_s, d.judged.verdict == "holds", d.seconds))
         return _all_hold(seen, sure)
     where = seen.where
-    low, high = where.quantile(DOUBT), where.quantile(1 - DOUBT)
+    low, high = seen.ends
     slack = (1 + FULL_OF_WIDTH * WIDTH) / (high / low)
     if slack > 1:
         low, high = low / math.sqrt(slack), high * math.sqrt(slack)
-    inside = where.chance_below(high) - where.chance_below(low)
+    outside = 1 - (where.chance_below(high) - where.chance_below(low))
+    inside = 1 - outside * DOUBT / seen.doubt
+    lucky = seen.lucky(effort)
     found = changes(
-        used, low, where.quantile(0.5), high, differs=where.differs > SUSPECT, few=seen.few
+        used, low, where.quantile(0.5), high, differs=where.differs > SUSPECT, few=lucky
     )
     if found.lower or found.upper:
         return _changed(found, used, low, high)
     # In short trials the queue of an overload has grown or not: that looks like other speeds.
-    told = effort >= SURE_EFFORT and not seen.few
+    told = effort >= SURE_EFFORT and not lucky
     if told and where.differs >= CHANGES and where.speeds > APART:
         return Bracket(None, None, _no_usual_speed(used, where))
     if low < min(rates) / BEYOND or high > max(rates) * BEYOND:
         return _beyond(used, low, high, where)
-    sentence = between(low, high, len(used)) + too_wide(low, high) + _differing(where, few=seen.few)
+    sentence = between(low, high, len(used)) + too_wide(low, high) + _differing(where, few=lucky)
     sentence += _lagging(used)
     return Bracket(low, high, sentence, inside)
 
@@ -287,20 +297,27 @@ def _no_usual_speed(used: Sequence[Driven], where: Posterior) -> str:
 
 def rough(
     found: Bracket, effort: float, enough: float = SURE_EFFORT, *, by_queue: bool = False,
-    rare: str = "", clusters: float | None = None,
+    rare: str = "", clusters: float | None = None, varying: bool = False,
 ) -> Bracket:  # fmt: skip
     """The same; of trials too short for it, it is not said to hold with 95 %.
 
     ``enough``: the least effort of which it is. ``by_queue``: for the queue, and not for requests;
     ``rare``: what these are so many for, if not for slow ones. ``clusters``: in how many late
-    requests came, if it is for these.
+    requests came, if it is for these, or as times vary (``varying``).
     """
     if effort >= enough or found.sentence.startswith(NOT_COMPARABLE):
         return found
     if found.holds is None and found.fails is None:
         return found
     told = found.sentence.replace("(95 %, ", "(").replace(" (95 %)", "")
-    if clusters is not None:
+    if clusters is not None and varying and effort < VARYING_EFFORT:
+        told += (
+            f" {ROUGH}: response times vary so much that all trials of an effort below "
+            f"{VARYING_EFFORT:g} may have been lucky together; up to half of such simulated "
+            f"searches missed the truth. Search with an effort of {enough:.2g} or more before you "
+            "rely on it."
+        )
+    elif clusters is not None:
         told += (
             f" {ROUGH}: near the limit late requests came in only about {clusters:.2g} clusters, "
             f"and {CLUSTERS:g} are needed; of simulated searches with fewer up to a third missed "

@@ -16,6 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import median
 
 from searchbench.analysis.capacity import answers, errors, filling, too_low
 from searchbench.analysis.capacity.posterior import TAIL, Posterior, posterior
@@ -42,6 +43,11 @@ STEEP = 10.0  # times as many late as may be, or so many times fewer: no chance 
 CLUSTERS = 8.0  # of late requests in the trials near the limit, from which on they tell enough
 SHORTEST_S = 1.0
 SURE_EFFORT = 0.3  # from which on intervals hold the truth in 95 % of cases, by simulation
+VARYING_EFFORT = 1.0  # the same, of services that vary
+NO_LATE = 0.01  # of what may be late, is hardly any
+VARY = 1.4  # squared coefficients of variation of arrivals and services, from which on they do
+VARY_MUCH = 3.0  # the same, from which on not even the longest trials show how they scatter
+MUCH_DOUBT = DOUBT / 5  # there: by simulation, what leaves one answer in twenty wrong
 USUAL = 0.01  # of the requests may be late, by the usual promise: a p99
 _SHORT = 0.2  # the length of a trial that only looks for the side, of a full one's
 _LAST = 3  # so many last trials are twice as long
@@ -226,7 +232,18 @@ class Seen:
     @property
     def narrow(self) -> bool:
         """Whether all trials together tell the limit as well as was aimed at."""
-        return self.where.quantile(1 - DOUBT) / self.where.quantile(DOUBT) <= 1 + WIDTH
+        low, high = self.ends
+        return high / low <= 1 + WIDTH
+
+    @property
+    def doubt(self) -> float:
+        """The chance by the curve on each side of ``ends``, which is ``DOUBT`` in truth."""
+        return MUCH_DOUBT if self.varies > VARY_MUCH and not self.waits else DOUBT
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """Between which rates the limit is, but for ``DOUBT`` on each side."""
+        return self.where.quantile(self.doubt), self.where.quantile(1 - self.doubt)
 
     def beside(self) -> tuple[list[Driven], list[Driven]]:
         """The full trials less than 10 % below and above the likeliest limit."""
@@ -251,6 +268,37 @@ class Seen:
         effect = sum(k.requests / k.effective for k in own) / len(own)
         return sum(k.requests * k.condition.allowed for k in own) / effect
 
+    @cached_property
+    def varies(self) -> float:
+        """The squared coefficients of variation of arrivals and services, as far as was seen."""
+        judged = [d.judged for d in self.used]
+        conditions = self.driven[0].judged.kept if judged else ()
+        own = [
+            filling.varies(judged, i)
+            for i, k in enumerate(conditions)
+            if k.condition.limit_ns is not None
+        ]
+        return max(own, default=0.0)
+
+    @cached_property
+    def waits(self) -> bool:
+        """Whether hardly any request is late just below the limit, so that what varies are waits
+        and not services."""
+        return median(self._times(0) or [1.0]) <= NO_LATE
+
+    @property
+    def varying(self) -> bool:
+        """Whether services vary so much that short trials may all have been lucky together.
+
+        Of simulated searches, the greatest ``varies`` of a trial was at most 1.29 with constant
+        services of several workers, and at least 1.49 with exponential, lognormal and Pareto ones.
+        """
+        return self.varies > VARY and not self.waits
+
+    def lucky(self, effort: float) -> bool:
+        """Whether chance may move all trials of this effort together, so that none is sure."""
+        return self.few or (effort < VARYING_EFFORT and self.varying)
+
     @property
     def few(self) -> bool:
         """Whether these are so few that chance moves them together, and no interval is sure."""
@@ -263,11 +311,16 @@ class Seen:
         As where the service hardly varies, and a queue is there or not. Then most full trials
         beside the limit are far on one side of what may be late, and clusters decide nothing.
         """
-        own = [k for side in self.beside() for d in side if (k := _tightest(d)) is not None]
-        times = [k.share / k.condition.allowed for k in own]
+        times = [*self._times(0), *self._times(1)]
         few = sum(t <= 1 / STEEP for t in times)
         many = sum(t >= STEEP for t in times)
         return min(few, many) >= max(1, len(times) - few - many)
+
+    def _times(self, side: int) -> list[float]:
+        """How many times as many as may be are late, in the trials beside the limit: below (0) or
+        above it (1)."""
+        own = [k for d in self.beside()[side] if (k := _tightest(d)) is not None]
+        return [k.share / k.condition.allowed for k in own]
 
     def _alike(self, one: Driven) -> int:
         """How many trials for other promises are at about its rate; 1 if it was for this one."""
@@ -420,12 +473,14 @@ def enough(seen: Seen) -> float:
 
 
 def least_effort(seen: Seen, effort: float) -> float:
-    """The same, by how many clusters of late requests the trials of this ``effort`` met, too."""
+    """The same, by how responses vary, too, and by how many clusters of late requests the trials of
+    this ``effort`` met."""
     found = seen.by_rate
-    kept = {d.seems_kept for d in found.used}
-    if len(kept) < 2 or not found.few:
+    if len({d.seems_kept for d in found.used}) < 2:
         return enough(seen)
-    return max(enough(seen), effort * CLUSTERS / max(1.0, found.clusters))
+    varying = VARYING_EFFORT if found.varying else SURE_EFFORT
+    few = effort * CLUSTERS / max(1.0, found.clusters) if found.few else SURE_EFFORT
+    return max(enough(seen), varying, few)
 
 
 def _share(seen: Seen, index: int) -> float:

@@ -257,6 +257,7 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
         hull = rough(
             hull, judging.effort, least, by_queue=queue, rare=of_rare,
             clusters=few if by_length <= judging.effort < least else None,
+            varying=any(one.by_rate.varying for one in seen if one.driven),
         )  # fmt: skip
         breaks_first = first.breaks_first(seen, promises[promise])
         of_class = first.sentence(breaks_first) or first.broken_at_all(seen, promises[promise])

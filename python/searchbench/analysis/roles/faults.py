@@ -361,8 +361,14 @@ def _answers(record: Record, trial: Trial) -> tuple[int, int]:
     """
     if _writer(trial) is not None:
         return 0, 0
-    changed, _, of = agreement.under_load(record, trial, phase="after")
-    return of - changed, of
+    found = [agreement.under_load(record, trial, phase="after")]
+    found += [
+        agreement.under_load(record, trial, phase="after", role=run.name)
+        for run in trial.beside
+        if run.does == "read" and run.drive is not None
+    ]
+    of = sum(each[2] for each in found)
+    return of - sum(each[0] for each in found), of
 
 
 def _code(trial: Trial, name: str) -> int:

@@ -71,19 +71,23 @@ class _Last:
     numbers: Numbers = field(default_factory=dict)
 
 
-def findings(record: Record, trial: Trial, made: Written) -> Iterator[Row]:
-    """That answers were of no time; nothing where all were, or none can be judged."""
-    held = hold(record, trial, made)
+def findings(record: Record, trial: Trial, made: Written, role: str = "") -> Iterator[Row]:
+    """That answers were of no time; nothing where all were, or none can be judged.
+
+    ``role``: answers to that role, which reads; "": to the readers.
+    """
+    held = hold(record, trial, made, role)
     if not held.outside and not held.back:
         return
     back = f", {held.back:,} that went back" if held.back else ""
     what = "totals" if trial.operation is None else "answers"
+    whose = f"{role}: " if role else ""
     why = "a change was seen in part"
     if trial.fault is not None:
         why = f"what the fault took of writes was seen before it, or {why}"
     yield (
         "answers of no time", "warning",
-        f"{held.outside:,} of {held.sampled:,} sampled {what}{back} ({held.first})",
+        f"{whose}{held.outside:,} of {held.sampled:,} sampled {what}{back} ({held.first})",
         f"While documents changed, the engine gave {what} that fit no moment between before and "
         f"after: {why}.",
         "Look at whether the engine replaces a document in one step.",
@@ -96,13 +100,16 @@ def rule_of(record: Record, trial: Trial) -> Growth:
     return growth(planned.operation) if planned is not None and planned.operation else _TOTAL
 
 
-def hold(record: Record, trial: Trial, made: Written) -> Held:
+def hold(record: Record, trial: Trial, made: Written, role: str = "") -> Held:
     """The sampled answers of a trial, held against those of before and after."""
     changed = Changed(
         frozenset(map(str, made.kind[made.sent >= 0])),
         int(made.documents[made.kind == "insert"].sum()),
         int(made.documents[made.kind == "delete"].sum()),
     )
+    if role:
+        own = record.replies_of_role(trial.trial, role).select(_COLUMNS).to_pylist()
+        return held(own, _TOTAL, changed)
     replies = record.replies(trial.trial).select(_COLUMNS).to_pylist()
     return held(replies, rule_of(record, trial), changed, partial(_named, trial.operation))
 

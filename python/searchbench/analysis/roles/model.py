@@ -117,9 +117,13 @@ class RoleResult:
     ``figures`` of a writer: ``offered_per_s`` and ``accepted_per_s`` (documents), ``service_p50``,
     ``service_p99``, ``response_p99`` (of requests, in seconds), ``behind_s`` (how late the last
     request of the window was begun), ``ended`` (requests answered well); of a publisher or a job
-    ``times``, ``took_p50``, ``took_max``. ``how``: what publishes, ``unasked``: what
-    happens where nobody does. ``kept_back``: documents that were kept for it. ``proofs``: how
-    what a writer wrote was checked. ``stages``: of a writer with several.
+    ``times``, ``took_p50``, ``took_max``; of one that reads ``requests`` (due in the windows),
+    ``offered_per_s`` (by its clock), ``answered_per_s`` (well), quantiles of ``service`` and
+    ``response`` in which a request that failed took forever (infinite), ``error_share``,
+    ``behind_s``. ``left_out``: in so many trials its figures are those of a late generator.
+    ``load``, ``asks``: of one that reads, how and how many distinct queries. ``how``: what
+    publishes, ``unasked``: what happens where nobody does. ``kept_back``: documents that were kept
+    for it. ``proofs``: how what a writer wrote was checked. ``stages``: of a writer with several.
     """
 
     role: str
@@ -136,6 +140,9 @@ class RoleResult:
     visible: Visible | None = None
     proofs: tuple[Proof, ...] = ()
     stages: tuple[WriterStage, ...] = ()
+    left_out: int = 0
+    load: str = ""
+    asks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +223,8 @@ class FaultResult:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The readers of a treatment beside those of the same one with every role idle.
+    """The readers of a treatment beside those of the same one with every role idle; where none is
+    so, with as few roles ``at_work`` as there are, which go on here in the same way.
 
     ``ratios``: by metric, its own over the idle one's, paired by block: those of the comparisons of
     the study, where these are compared, and else of the figures as they are. ``judged``: by metric,
@@ -236,6 +244,7 @@ class Beside:
     system: str = ""
     at: str = ""
     judged: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    at_work: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

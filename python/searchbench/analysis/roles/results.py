@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from searchbench.analysis.judgement import Curve, Estimate, TreatmentResult
-from searchbench.analysis.roles import faults, stages
+from searchbench.analysis.roles import faults, reading, stages
 from searchbench.analysis.roles.accepted import Written, of_times, of_writer, spans_of, written
 from searchbench.analysis.roles.meanwhile import hold, rule_of
 from searchbench.analysis.roles.model import (
@@ -86,6 +86,12 @@ def idle(planned: Treatment) -> bool:
     return all(is_idle(table) for table in planned.roles.values())
 
 
+def at_work(planned: Treatment) -> dict[str, str]:
+    """The roles of a treatment that are not idle, by name, and what each does."""
+    return {name: repr(sorted(table.items())) for name, table in planned.roles.items()
+            if not is_idle(table)}  # fmt: skip
+
+
 def _role(
     record: Record, t: TreatmentResult, name: str, table: Mapping[str, object],
     valid: Sequence[Trial],
@@ -95,6 +101,7 @@ def _role(
     asks: list[tuple[float, float]] = []
     wrote: list[tuple[RoleRun, Written]] = []
     shaped: list[tuple[WriterStage, ...]] = []
+    reads: list[reading.Read] = []
     first: RoleRun | None = None
     for trial in valid:
         run = next((r for r in trial.beside if r.name == name), None)
@@ -102,6 +109,10 @@ def _role(
             continue
         first = first or run
         if run.idle or trial.window is None:
+            continue
+        if run.does == "read":
+            if (read := reading.of_trial(record, trial, run)) is not None:
+                reads.append(read)
             continue
         if run.does != "write":
             rows.append(of_times(record, trial, run))
@@ -125,13 +136,16 @@ def _role(
         levels=t.levels,
         idle=is_idle(table),
         trials=len(valid),
-        figures=_figures(rows),
+        figures=reading.figures(reads) if table["does"] == "read" else _figures(rows),
         how=publishing.how if publishing else "",
         unasked=publishing.unasked if publishing else "",
         kept_back=first.kept_back if first else 0,
         visible=_visible(markers, asks),
         proofs=proofs(wrote),
         stages=stages.together(shaped),
+        left_out=sum(read.late for read in reads),
+        load=reading.load_in_words(table) if table["does"] == "read" else "",
+        asks=first.queries.distinct if first is not None and first.queries else None,
     )
 
 
@@ -186,21 +200,23 @@ def _figures(rows: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
 def _beside(
     treatments: Sequence[TreatmentResult], planned: Mapping[str, Treatment]
 ) -> list[Beside]:
-    """Each treatment in which something goes on, beside the one that differs in that alone."""
+    """Each treatment in which something goes on, beside the one that differs in that alone: every
+    role is idle there, or, where there is none such, as many as in any other, and what goes on
+    there goes on here in the same way.
+    """
     found = []
     for t in treatments:
         own = planned.get(t.treatment)
         if own is None or idle(own):
             continue
-        other = next(
-            (
-                o
-                for o in treatments
-                if o.treatment in planned and idle(planned[o.treatment])
-                and rest(planned[o.treatment]) == rest(own)
-            ),
-            None,
-        )  # fmt: skip
+        mine = at_work(own)
+        others = [
+            (len(theirs), o)
+            for o in treatments
+            if o.treatment in planned and rest(planned[o.treatment]) == rest(own)
+            and (theirs := at_work(planned[o.treatment])).items() < mine.items()
+        ]  # fmt: skip
+        fewest, other = min(others, key=lambda each: each[0], default=(0, None))
         named = _named(t, own)
         if other is None:
             found.append(Beside(t.treatment, t.label, "", "", {}, *named))
@@ -210,7 +226,7 @@ def _beside(
             if (ratio := of_figures(t, other, metric)) is not None:
                 ratios[metric] = ratio
         pair = (t.treatment, t.label, other.treatment, other.label)
-        found.append(Beside(*pair, ratios, *named))
+        found.append(Beside(*pair, ratios, *named, at_work=fewest))
     return found
 
 

@@ -59,7 +59,8 @@ def _rows(record: Record, trial: Trial) -> Iterator[Row]:
             )  # fmt: skip
         if run.drive is None or run.failed:
             continue
-        yield from _late(record, trial, run)
+        if run.does != "read":  # which has an audit of its own: reading.py
+            yield from _late(record, trial, run)
         if run.does == "write":
             made = written(record, trial, run)
             yield from died(run, made)

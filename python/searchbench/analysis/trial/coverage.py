@@ -12,7 +12,8 @@ from searchbench.analysis.judgement import Finding
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.words import percent
 from searchbench.record import Trial
-from searchbench.record.trial import Load, Queries
+from searchbench.record.queries import Queries
+from searchbench.record.trial import Load
 from searchbench.study.plan import Treatment
 
 MOST = 0.9  # of the log; what is left out of it then changes little

@@ -20,7 +20,7 @@ from searchbench.analysis.judgement import (
     TreatmentResult,
     TrialResult,
 )
-from searchbench.analysis.roles import faults, truth
+from searchbench.analysis.roles import faults, reading, truth
 from searchbench.analysis.stats.intervals import mean_interval
 from searchbench.analysis.sweep import promises, steps
 from searchbench.analysis.trial import (
@@ -128,7 +128,8 @@ def judge_trial(
     planned = next((t for t in record.plan.treatments if t.id == trial.treatment), None)
     more = (
         served.findings(record, trial, before), replies.findings(record, trial, before), otherwise,
-        truth.findings(record, trial), faults.findings(record, trial),
+        truth.findings(record, trial), reading.findings(record, trial),
+        faults.findings(record, trial),
     )  # fmt: skip
     audit = validity.audit(trial, undisturbed, warm, planned, trace)
     findings = jobs.added(_audited(audit, [*chain(*more)]), trial)

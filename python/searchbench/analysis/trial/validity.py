@@ -25,6 +25,7 @@ from searchbench.analysis.trial.unsteady import unsteady
 from searchbench.analysis.trial.warmup import Warmup
 from searchbench.analysis.words import percent
 from searchbench.record import Trial
+from searchbench.record.trial import Load
 from searchbench.study.plan import Treatment
 
 ENDS_UNKNOWN = 0.01  # share of requests without an end, beyond which the law says nothing
@@ -229,18 +230,23 @@ def _little(trial: Trial, trace: Trace) -> Iterator[Row]:
 
 
 def _lag(trial: Trial, trace: Trace) -> Iterator[Row]:
+    yield from lag(trial.load, trace)
+
+
+def lag(load: Load, trace: Trace) -> Iterator[Row]:
+    """That the generator was late: beyond the limits "invalid", else where it is half of them."""
     kept = trace.measured() & (trace.outcome == 0) & (trace.sent >= 0)
     if np.count_nonzero(kept) < LEAST["p50"]:
         return
-    lag = np.maximum(0, trace.sent[kept] - np.maximum(trace.due, trace.free)[kept])
+    late = np.maximum(0, trace.sent[kept] - np.maximum(trace.due, trace.free)[kept])
     response = trace.done[kept] - trace.due[kept]
-    lag_p50, lag_p99 = (float(v) for v in np.quantile(lag, (0.5, 0.99)))
+    lag_p50, lag_p99 = (float(v) for v in np.quantile(late, (0.5, 0.99)))
     p50, p99 = (float(v) for v in np.quantile(response, (0.5, 0.99)))
     number, meaning = "", ""
     severity: Severity = "warning"
-    if trial.load.kind == "closed":
-        think_ns = (trial.load.think_s or 0.0) * 1e9
-        share = float(lag.mean()) / max(1.0, float(response.mean()) + think_ns)
+    if load.kind == "closed":
+        think_ns = (load.think_s or 0.0) * 1e9
+        share = float(late.mean()) / max(1.0, float(response.mean()) + think_ns)
         if share > LAG_MEAN_CLOSED_WARNING:
             severity = "invalid" if share > LAG_MEAN_CLOSED else "warning"
             number = f"{percent(share)} of each client's time"
@@ -265,7 +271,7 @@ def _lag(trial: Trial, trace: Trace) -> Iterator[Row]:
                 )
                 break
     remedy = "Give the generator a core of its own, and stop what else uses the machine"
-    remedy += "." if trial.load.idle == "spin" else "; the idle policy spin wakes it soonest."
+    remedy += "." if load.idle == "spin" else "; the idle policy spin wakes it soonest."
     if number:
         yield "generator lag", severity, number, meaning, remedy
 

@@ -1,7 +1,8 @@
 """The roles beside the readers: made ready, driven on the readers' clock, and counted afterwards.
 
 A trial that has roles is driven on an index of its own, a copy of the one that all share, also
-where they are idle: what is compared differs in nothing but them. Longer than most files: what a
+where they are idle: what is compared differs in nothing but them. (Roles that only read leave the
+shared one as it is.) Longer than most files: what a
 role sends, and what became of it, are read side by side.
 """
 
@@ -27,12 +28,12 @@ from searchbench.engines.features import refuse
 from searchbench.engines.job import Work
 from searchbench.engines.write import FindsWords, TakesWrites
 from searchbench.errors import LabError, SearchbenchError, Unsupported
-from searchbench.lab.conduct import faults
+from searchbench.lab.conduct import faults, reading
 from searchbench.lab.conduct.ingest import must
 from searchbench.lab.conduct.session import Run, Session
 from searchbench.lab.drive import changes as drawn
 from searchbench.lab.drive.changes import Changes
-from searchbench.lab.drive.drive import capture
+from searchbench.lab.drive.drive import Samples, capture
 from searchbench.lab.drive.operations import Operations
 from searchbench.lab.drive.together import Side, together
 from searchbench.lab.drive.workload import PortableQueries
@@ -46,7 +47,7 @@ from searchbench.record.drive import Drive
 from searchbench.record.roles import ASKS, WRITES, Applied, Drawn, Publishing, RoleRun
 from searchbench.workload.changes import due_ns, span_ns
 from searchbench.workload.queries.algebra import Query
-from searchbench.workload.roles import WATCHER, is_idle
+from searchbench.workload.roles import WATCHER, is_idle, only_reads
 
 _T = TypeVar("_T")
 _TIMEOUT_S = 60.0
@@ -59,24 +60,31 @@ WHILE_WRITTEN, AFTER = "while_written", "after"
 
 @dataclass
 class Part:
-    """A role that takes part in a drive: what it sends, and what is kept of it."""
+    """A role that takes part in a drive: what it sends, and what is kept of it.
+
+    ``reading``: of one that reads.
+    """
 
     run: RoleRun
     side: Side
+    reading: reading.Reading | None = None
 
 
 @dataclass
 class Beside:
-    """The roles of one session. ``changes``: of its writer; None where that is idle."""
+    """The roles of one session. ``changes``: of its writer; None where that is idle. ``after``: the
+    answers to the readers' queries once all was over.
+    """
 
     parts: list[Part] = field(default_factory=list)
     changes: Changes | None = None
-    tables: dict[str, pa.Table] = field(default_factory=dict)
+    tables: dict[str, pa.Table | Samples] = field(default_factory=dict)
+    after: pa.Table | None = None
 
     @property
     def active(self) -> bool:
-        """Does any role do anything?"""
-        return any(not part.run.idle for part in self.parts)
+        """Does any role do anything by which answers may change? Readers do not."""
+        return any(not part.run.idle and part.run.does != "read" for part in self.parts)
 
     @property
     def faulted(self) -> bool:
@@ -127,6 +135,7 @@ def drive(run: Run, order: Order, main: Callable[[int], _T]) -> _T:
     for part in beside.parts:
         if part.run.does in ("write", "publish"):
             part.side.endpoint = _own(running, running.writing)
+    reading.begin(run)
     sides = [part.side for part in beside.parts if not part.run.idle]
     trace = together(main, order.connections, sides, _own(running, running.endpoint))
     for part in beside.parts:
@@ -159,7 +168,8 @@ def count(run: Run) -> None:
     )  # fmt: skip
     phase = pa.array([AFTER] * replies.num_rows)
     at = replies.schema.get_field_index("phase")
-    beside.tables[AFTER] = replies.set_column(at, "phase", phase)
+    beside.after = replies.set_column(at, "phase", phase)
+    reading.again(run, AFTER)
     if beside.changes is None:  # the answers alone: nobody wrote
         return
     writer, before = _writer(beside), run.about.facts.documents
@@ -176,8 +186,8 @@ def count(run: Run) -> None:
 def after(run: Run) -> None:
     """Put the answers of afterwards beside those of before."""
     beside = run.session.beside
-    if beside is not None and run.replies is not None and AFTER in beside.tables:
-        run.replies = pa.concat_tables([run.replies, beside.tables.pop(AFTER)])
+    if beside is not None and run.replies is not None and beside.after is not None:
+        run.replies = pa.concat_tables([run.replies, beside.after])
 
 
 def discard(session: Session) -> None:
@@ -191,7 +201,12 @@ def discard(session: Session) -> None:
 
 def made_anew(session: Session) -> bool:
     """Is the index of a trial with roles built for it alone, as its storages are not copied?"""
-    return bool(session.opened.treatment.roles) and bool(session.place and session.place.storages)
+    return needs_its_own(session) and bool(session.place and session.place.storages)
+
+
+def needs_its_own(session: Session) -> bool:
+    """Has the trial an index of its own, as its roles may change it?"""
+    return not only_reads(session.opened.treatment.roles)
 
 
 def _write(session: Session, beside: Beside, part: Part) -> None:
@@ -255,6 +270,11 @@ def _publish(session: Session, beside: Beside, part: Part) -> None:
     _again(session, part, [Request(tuple(e for r in asked for e in r.exchanges))])
 
 
+def _read(session: Session, beside: Beside, part: Part) -> None:
+    """Queries of its own, by a load of its own."""
+    reading.prepare(session, part, *_bounds(session))
+
+
 def _fault(session: Session, beside: Beside, part: Part) -> None:
     """Something that happens to the system, once."""
     faults.prepare(session, part, *_bounds(session))
@@ -282,7 +302,7 @@ def _job(session: Session, beside: Beside, part: Part) -> None:
 
 
 _READY: Mapping[str, Callable[[Session, Beside, Part], None]] = {
-    "write": _write, "publish": _publish, "job": _job, "fault": _fault,
+    "read": _read, "write": _write, "publish": _publish, "job": _job, "fault": _fault,
 }  # fmt: skip
 
 
@@ -346,6 +366,10 @@ def _keep(run: Run, beside: Beside, part: Part) -> None:
     if trace is None:
         return
     part.run.drive = msgspec.json.decode(trace.accounting(), type=Drive)
+    if part.reading is not None:
+        phase = WHILE_WRITTEN if beside.active else "under_load"
+        beside.tables |= reading.kept(run, part, part.reading, trace, phase)
+        return
     raw = samples_of(trace)
     numbers = np.arange(max(1, len(part.side.requests)), dtype=np.uint32)
     beside.tables[name] = samples_table(raw, numbers, part.run.number)
@@ -470,6 +494,8 @@ def _acknowledged(beside: Beside) -> set[int]:
     """The requests of the writer whose documents the engine said it has taken, all of them."""
     name = _writer(beside).name
     samples, writes = beside.tables[name], beside.tables[f"{name}.writes"]
+    assert isinstance(samples, pa.Table)
+    assert isinstance(writes, pa.Table)
     ok = _core.OUTCOMES.index("ok")
     answered = samples["query"].to_numpy()[samples["outcome"].to_numpy() == ok]
     clean = {

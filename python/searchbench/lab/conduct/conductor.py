@@ -109,7 +109,8 @@ class Conductor:
             seed = _seed(plan, trial, position) if sitting.timed else plan.seed
             opened = self.openings.opened(treatment, seed)
             _insist_on_same_workload(earlier.get(treatment.id), opened, kept.path)
-            kept.queries(opened.workload.digest, opened.workload.lines())
+            for asked in (opened.workload, *opened.reads.values()):
+                kept.queries(asked.digest, asked.lines())
             of = 0 if judging.measure == "capacity" else len(plan.every)
             sitting.watch.begins(trial, treatment.label, done, of)
             run = self._trial(trial, opened, position, kept.path)
@@ -262,14 +263,23 @@ def _seed(plan: Plan, trial: Trial, position: int) -> int:
 
 def _insist_on_same_workload(before: Kept | None, opened: Opened, path: Path) -> None:
     """RecordError where this treatment's trials on record were asked other things."""
-    if before is None or before.queries.digest == opened.workload.digest:
+    if before is None:
         return
     label = opened.treatment.label
-    raise RecordError(
-        f"{path}: the trials of {label} on record were asked other queries "
-        f"({before.queries.distinct or 0:,} distinct ones) than its query file holds now, and one "
-        "treatment cannot have both; put the file back, or name another folder with --record"
-    )
+    pairs = [("", before.queries, opened.workload.digest)]
+    pairs += [
+        (f" by the role {run.name}", run.queries, opened.reads[run.name].digest)
+        for run in before.beside
+        if run.queries is not None and run.name in opened.reads
+    ]
+    for whom, was, digest in pairs:
+        if was.digest != digest:
+            raise RecordError(
+                f"{path}: the trials of {label} on record were asked other queries{whom} "
+                f"({was.distinct or 0:,} distinct ones) than its query file holds now, and one "
+                "treatment cannot have both; put the file back, or name another folder with "
+                "--record"
+            )
 
 
 def _heading(trial: Trial, opened: Opened, position: int) -> Kept:

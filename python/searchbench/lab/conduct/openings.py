@@ -52,6 +52,7 @@ class Opened:
 
     ``engine`` None: found out when it answers. ``target`` None: the system is started. ``seed`` is
     of the order in which requests are sent. ``base``: what file names are relative to.
+    ``reads``: by role, what those ask that read beside the readers.
     """
 
     treatment: Treatment
@@ -63,6 +64,7 @@ class Opened:
     target: Target | None
     seed: int
     base: Path = Path()
+    reads: Mapping[str, PortableQueries] = field(default_factory=dict)
 
 
 @dataclass
@@ -85,6 +87,7 @@ class Openings:
         """
         target = self.target(treatment)
         about = CorpusAbout()
+        reads: dict[str, PortableQueries] = {}
         workload: Workload | Operations
         if treatment.requests:
             workload = VerbatimRequests(self._requests_of(treatment, target))
@@ -97,7 +100,12 @@ class Openings:
             if treatment.operation:
                 workload = self._operation_of(treatment, corpus)
             elif "queries" in treatment.settings:
-                workload = PortableQueries(self._queries_of(treatment), corpus)
+                workload = PortableQueries(self._queries_of(treatment, treatment.queries), corpus)
+            reads = {
+                name: PortableQueries(self._queries_of(treatment, role["queries"]), corpus)
+                for name, role in treatment.roles.items()
+                if role["does"] == "read"
+            }
         load = open_load(_driven(treatment.load), self.base)
         if isinstance(workload, PortableQueries | VerbatimRequests):
             _insist_on_times(workload, load)
@@ -113,6 +121,7 @@ class Openings:
             target,
             seed,
             self.base,
+            reads,
         )
 
     def target(self, treatment: Treatment) -> Target | None:
@@ -198,18 +207,18 @@ class Openings:
                 f"{summary.name}: {intake.refused:,} of {intake.rows:,} rows are left out: {first}"
             )
 
-    def _queries_of(self, treatment: Treatment) -> QuerySet:
-        """The query set of a treatment, checked against its corpus's schema.
+    def _queries_of(self, treatment: Treatment, asked: Mapping[str, Any]) -> QuerySet:
+        """A query set of a treatment, checked against its corpus's schema.
 
         Queries that are sampled from documents are sampled from all of them, however the corpus
         is scaled: sizes are compared on the same queries.
         """
         whole = corpora.unscaled(treatment.corpus)
-        key = _key(treatment.queries, whole)
+        key = _key(asked, whole)
         if key not in self._queries:
             schema = self.corpus(treatment.corpus)[0].schema
             self.watch.opening("queries")
-            spec = {k: v for k, v in treatment.queries.items() if v is not None}
+            spec = {k: v for k, v in asked.items() if v is not None}
             spec.setdefault("seed", self.seed)
             found = open_queries(
                 spec,

@@ -47,7 +47,7 @@ from searchbench.corpora.corpus import Corpus
 from searchbench.engines.answer import Facts
 from searchbench.engines.engine import Engine
 from searchbench.errors import LabError, SearchbenchError
-from searchbench.lab.conduct import beside, each, jobs, measuring
+from searchbench.lab.conduct import beside, each, jobs, measuring, reading
 from searchbench.lab.conduct.alone import calibrate
 from searchbench.lab.conduct.asking import ask_operations, made_once, once
 from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty
@@ -66,10 +66,11 @@ from searchbench.lab.system.attach import Attached, Found
 from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.system.running import Running
 from searchbench.places.model import EACH_QUERY
+from searchbench.record.queries import Unsupported
 from searchbench.record.samples import REPLIES
 from searchbench.record.trial import Captured as CapturedAbout
 from searchbench.record.trial import Facts as FactsAbout
-from searchbench.record.trial import Ingest, Note, Service, Terms, Unsupported
+from searchbench.record.trial import Ingest, Note, Service, Terms
 from searchbench.workload.queries.sets import QuerySet
 
 _LOST = ("refused", "reset", "truncated")
@@ -100,8 +101,13 @@ def preparing(session: Session) -> Phases[Session]:
     asks = isinstance(session.opened.workload, PortableQueries | Operations)
     compiling = [] if session.attached or not asks else [("compile", _compile)]
     as_found = session.sitting.rules.ingest == "as-found" and session.attached
-    roles = [("prepare", beside.prepare)] if session.opened.treatment.roles else []
+    roles = [] if session.attached else _roles(session)
     return [fit, *compiling, *([] if as_found else [("prepare", _prepare)]), *roles]
+
+
+def _roles(session: Session) -> list[_Phase]:
+    """What the roles will send, made ready."""
+    return [("prepare", beside.prepare)] if session.opened.treatment.roles else []
 
 
 def opening_of(session: Session) -> Phases[Session]:
@@ -118,7 +124,8 @@ def opening_of(session: Session) -> Phases[Session]:
         return [("deploy", _find), ("identify", _know_again), *some]
     if session.attached:
         fill = [("ingest", _fill)] if session.index is not None else []
-        return [("deploy", _attach), *fill, ("compile", _compile), identify, *capture]
+        compiling = [("compile", _compile), *_roles(session)]
+        return [("deploy", _attach), *fill, *compiling, identify, *capture]
     if not _engine(session).can.keeps_index:
         filled = [("deploy", _deploy), ("ingest", _ingest_for_now), identify]
         return [*settle, *filled, *look, *capture]
@@ -141,7 +148,7 @@ def opening_of(session: Session) -> Phases[Session]:
         capture = []
     if capture or alone:
         found += [*deploy, *capture, *alone, stop]
-    if session.opened.treatment.roles and timed and not beside.made_anew(session):
+    if beside.needs_its_own(session) and timed and not beside.made_anew(session):
         found.append(("copy", beside.copy_index))
     return [*found, *deploy] if timed else found
 
@@ -451,7 +458,16 @@ def _know_again(session: Session) -> None:
 
 
 def _capture(session: Session) -> None:
-    """Ask each distinct query once, alone, and keep the replies, also for the next trial."""
+    """Ask each distinct query once, alone, and keep the replies, also for the next trial.
+
+    Those of the readers, and those of every role that reads beside them.
+    """
+    if session.captured is None or session.captures_after:
+        _capture_readers(session)
+    reading.capture(session)
+
+
+def _capture_readers(session: Session) -> None:
     running, compiled = session.there(), session.bytes()
     asked, own_s = _asked(session).asked, session.opened.load.timeout_s
     # An operation takes as long as it does; a query that takes a minute is given up.
@@ -490,7 +506,7 @@ def _take_captured(session: Session) -> bool:
     if found is not None:
         session.captured = found
         session.found |= {"terms": found.terms, "captured": found.about}
-    return found is not None
+    return reading.take_captured(session) and found is not None
 
 
 def _capture_some(session: Session) -> None:

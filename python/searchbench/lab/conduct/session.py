@@ -291,7 +291,11 @@ class Session:
     def asked(self) -> str:
         """The key of what captures on one index depend on."""
         method = self.opened.treatment.operation.get("method", "")
-        return _key(dict(self.levers), self.opened.workload.digest, method)
+        return self.asked_of(self.opened.workload.digest, method)
+
+    def asked_of(self, digest: str, how: str) -> str:
+        """The same of what has this digest, asked in this way."""
+        return _key(dict(self.levers), digest, how)
 
     @property
     def place(self) -> Place | None:
@@ -404,7 +408,7 @@ class Run:
     logs: dict[str, bytes] = field(default_factory=dict)
 
     @property
-    def tables(self) -> dict[str, pa.Table]:
+    def tables(self) -> dict[str, pa.Table | Samples]:
         """Those of the roles beside the readers, by the name of their file."""
         return {} if self.session.beside is None else self.session.beside.tables
 

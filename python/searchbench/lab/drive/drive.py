@@ -39,11 +39,12 @@ _PARTIAL = _core.OUTCOMES.index("partial")
 class Samples:
     """What a drive recorded, in the core's own form; iterating gives the record's columns.
 
-    Never all of them at once: there may be more than memory holds.
+    Never all of them at once: there may be more than memory holds. ``role``: its number.
     """
 
     trace: Trace
     request_to_query: U32
+    role: int = 0
 
     def __len__(self) -> int:
         return len(self.trace)
@@ -51,7 +52,7 @@ class Samples:
     def __iter__(self) -> Iterator[pa.Table]:
         """Tables of ``record.SAMPLES``, some 100,000 rows each."""
         for raw in self.raw():
-            yield samples_table(raw, self.request_to_query)
+            yield samples_table(raw, self.request_to_query, self.role)
 
     def raw(self) -> Iterator[np.ndarray[tuple[int], np.dtype[np.void]]]:
         """The samples as structured arrays, piece by piece."""

@@ -30,7 +30,8 @@ from searchbench.lab.drive.portable import QueryReader, request_of
 from searchbench.lab.drive.workload import Compiled, in_order
 from searchbench.lab.wire.exchange import Endpoint
 from searchbench.lab.wire.order import Order
-from searchbench.record.trial import OperationAbout, OperationPart, Queries
+from searchbench.record.queries import Queries
+from searchbench.record.trial import OperationAbout, OperationPart
 from searchbench.workload.loads import Load
 from searchbench.workload.operations.draw import Columns, rows_of, values_at
 from searchbench.workload.operations.model import Answer, Operation, Sent, fixed, sent_for

@@ -88,7 +88,7 @@ def together(
             raise
         raise LabError(
             f"{connections:,} connections of all roles were not open within {ahead_s:.1f} s: the "
-            "machine or the server is too busy; give [load] fewer `connections`",
+            "machine or the server is too busy; give [load] or its roles fewer `connections`",
             "drive",
         ) from error
     except BaseException:

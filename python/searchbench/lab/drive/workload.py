@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from searchbench.corpora.corpus import Corpus, Schema
 from searchbench.engines import frames, mysql_form, postgres_form
@@ -21,7 +22,8 @@ from searchbench.engines.features import refuse
 from searchbench.errors import LabError, Unsupported
 from searchbench.lab.system.address import Target, resolve
 from searchbench.lab.wire.order import I64, U32, Order
-from searchbench.record.trial import OperationAbout, Queries
+from searchbench.record.queries import Queries
+from searchbench.record.trial import OperationAbout
 from searchbench.workload.draw import CachePlan, draw
 from searchbench.workload.loads import Load, Replay
 from searchbench.workload.queries.algebra import Query
@@ -204,15 +206,22 @@ class PortableQueries(_Workload):
 
         The same seed gives the same order to every system, so within a block all are asked alike.
         """
+        log, times_s = self.logged(load, compiled, seed)
+        return in_order(load, log, load.due_ns(seed, times_s), seed)
+
+    def logged(
+        self, load: Load, compiled: Compiled, seed: int
+    ) -> tuple[U32, NDArray[np.float64] | None]:
+        """The requests of its log in the order of the load, and when the log says they were asked,
+        where it does. Queries that the engine cannot express are left out.
+        """
         request_of = np.full(self.asked.distinct, -1, np.int64)
         request_of[compiled.request_to_query[: compiled.single]] = np.arange(compiled.single)
         # Of the whole log, so that systems that express other queries are still asked alike.
         requests = request_of[self.asked.log[self._in_turn(load, seed)]]
         times = self.asked.times_s
         known = requests >= 0
-        log = requests[known].astype(np.uint32)
-        due = load.due_ns(seed, None if times is None else times[known])
-        return in_order(load, log, due, seed)
+        return requests[known].astype(np.uint32), None if times is None else times[known]
 
 
 @dataclass(frozen=True)

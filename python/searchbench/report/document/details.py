@@ -14,7 +14,8 @@ from searchbench.analysis.held import entries
 from searchbench.analysis.judgement import TreatmentResult
 from searchbench.analysis.trial import driven
 from searchbench.record import Record
-from searchbench.record.trial import Trial, Unsupported
+from searchbench.record.queries import Unsupported
+from searchbench.record.trial import Trial
 from searchbench.report.document.blocks import Block, Code, Details, Facts, Section, Text
 from searchbench.report.document.content import Content
 from searchbench.report.document.text import fit, line, short

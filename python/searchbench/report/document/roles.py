@@ -21,6 +21,16 @@ _HOW = (
     "one clock. Each trial had an index of its own, a copy of the same one, also where the roles "
     "were idle."
 )
+_HOW_READ = (
+    "The readers and every other role had a measuring loop, a thread and connections of their own, "
+    "and one clock. Nothing was written, so trials shared an index."
+)
+_READERS = (
+    "Each has the figures of all its requests that were due in the windows of the valid trials, "
+    "warm-up left out. A request that failed took forever, so a quantile can be forever. Each "
+    "loop's lateness was audited as the readers' is: the figures of a trial in which it was too "
+    "late are left out."
+)
 _VISIBLE = (
     "Commit to visible is the time from the answer to a write until a question finds its document. "
     "Markers show it: written documents with one extra word, by which they were asked for again "
@@ -73,7 +83,8 @@ def section(content: Content) -> Section | None:
     judged = content.judgement.roles
     if judged is None:
         return None
-    blocks: list[Block] = [Text(_HOW, "quiet"), *_cores(judged)]
+    only_read = all(r.does == "read" for r in judged.results)
+    blocks: list[Block] = [Text(_HOW_READ if only_read else _HOW, "quiet"), *_cores(judged)]
     if judged.faults:
         blocks += [Text("What the fault did.", "lead")]
         blocks += [Text(line(" ".join(sentences(each)))) for each in judged.faults]
@@ -81,7 +92,9 @@ def section(content: Content) -> Section | None:
     if judged.beside:
         asked = judged.beside[0].operation
         what = ": the median time of one operation over that of the idle one" if asked else ""
-        blocks += [Text(f"The readers, compared with every role idle{what}.", "lead")]
+        some = any(pair.at_work for pair in judged.beside)
+        whom = "with fewer roles at work" if some else "with every role idle"
+        blocks += [Text(f"The readers, compared {whom}{what}.", "lead")]
         made = tables.beside_of_operations if asked else tables.beside
         blocks.append(made(judged.beside))
         blocks.append(Text(
@@ -89,6 +102,10 @@ def section(content: Content) -> Section | None:
             "block, over the same queries, and corrected for all comparisons of the study. A ratio "
             "that is not judged is one of the figures as they are.", "quiet",
         ))  # fmt: skip
+    others_read = _reading(judged)
+    if others_read:
+        blocks += [Text("What the other readers met.", "lead"), tables.readers(others_read)]
+        blocks.append(Text(_READERS, "quiet"))
     drawn = [pair for pair in judged.beside if pair.treatment in judged.over_time]
     for number, pair in enumerate(drawn[:_DRAWN], 1):
         over = [
@@ -128,7 +145,7 @@ def section(content: Content) -> Section | None:
             "The quantiles of the markers of all valid trials, with their intervals.",
             partial(figures.visible, shown),
         )
-    others = [r for r in judged.results if r.does != "write" and r.figures]
+    others = _others(judged)
     if others:
         blocks += [Text("Publishers and jobs.", "lead"), tables.others(others)]
     return Section("roles", "Beside the readers", tuple(blocks), "Beside the readers")
@@ -162,9 +179,12 @@ def of_search(content: Content) -> Section | None:
         blocks += [Text("The capacity of the readers, compared with every role idle.", "lead")]
         blocks += [tables.capacity(judged.capacity), Text(_CAPACITY, "quiet")]
     writers = [r for r in judged.results if r.does == "write" and r.figures]
-    others = [r for r in judged.results if r.does != "write" and r.figures]
+    others = _others(judged)
+    others_read = _reading(judged)
     shown = [r for r in writers if r.visible is not None]
     made: list[tuple[str, Sequence[RoleResult], Block]] = []
+    if others_read:
+        made.append(("What the other readers met", others_read, tables.readers(others_read)))
     if writers:
         made.append(("What was written", writers, tables.writers(writers)))
     if shown:
@@ -181,13 +201,23 @@ def of_search(content: Content) -> Section | None:
     return Section("roles", "Beside the readers", tuple(blocks), "Beside the readers")
 
 
+def _reading(judged: RolesJudged) -> list[RoleResult]:
+    """The roles that read, and were not idle."""
+    return [r for r in judged.results if r.does == "read" and not r.idle and r.trials]
+
+
+def _others(judged: RolesJudged) -> list[RoleResult]:
+    """Publishers and jobs."""
+    return [r for r in judged.results if r.does not in ("read", "write") and r.figures]
+
+
 def _cores(judged: RolesJudged) -> list[Block]:
     """That a machine is too small for all of it at once."""
     if judged.cores is None or judged.cores >= 1 + judged.loops:
         return []
     said = (
         f"This machine has {judged.cores} cores, and up to {judged.loops} measuring loops ran "
-        "beside the server. That is too few for all of them at full speed: part of what a writer "
+        "beside the server. That is too few for all of them at full speed: part of what a role "
         "costs the readers here is what its own sending and asking costs. Each loop's lateness was "
         "audited."
     )

@@ -170,6 +170,58 @@ def writers(rows: Sequence[RoleResult]) -> Table:
     return table(rows, text("Treatment", lambda r: named(r.label), 2), *_figures(rows, _WRITER))
 
 
+def readers(rows: Sequence[RoleResult]) -> Table:
+    """What each role that reads met: a row a role and a treatment."""
+
+    def cell(name: str, r: RoleResult) -> Cell:
+        return _lasting(r.figures.get(name))
+
+    def asked(r: RoleResult) -> Cell:
+        offered = r.figures.get("offered_per_s")
+        below = f"{numbers.digits(offered.value)}/s in the window" if offered else ""
+        return Cell(line(r.load), below=below)
+
+    return table(
+        rows,
+        text("Treatment", lambda r: named(r.label), 2),
+        text("Role", lambda r: Cell(line(r.role), below=_asks(r))),
+        text("Load", asked),
+        number("Requests", _requests),
+        number("Answered", partial(cell, "answered_per_s")),
+        *(number(title_of(name), partial(cell, name)) for name in _READER),
+        number("Failed", partial(cell, "error_share")),
+        source="roles.csv",
+    )
+
+
+_READER = ("service_p50", "response_p50", "response_p90", "response_p99")
+
+
+def _asks(r: RoleResult) -> str:
+    return numbers.counted(r.asks, "distinct query", "distinct queries") if r.asks else ""
+
+
+def _requests(r: RoleResult) -> Cell:
+    """How many were due in the windows; in how many trials nobody can say what they met."""
+    found = r.figures.get("requests")
+    below = f"{numbers.counted(r.left_out, 'trial')} left out" if r.left_out else ""
+    if found is None:
+        return Cell(NONE.text, below=below, tone="quiet")
+    return Cell(f"{found.value:,.0f}", repr(found), below)
+
+
+def _lasting(found: Estimate | None) -> Cell:
+    """An estimate; of a time that is that of requests that failed, "forever"."""
+    if found is None or math.isfinite(found.value):
+        high = found.interval.high if found is not None and found.interval else 0.0
+        if found is None or math.isfinite(high):
+            return of_estimate(found)
+        assert found.interval is not None
+        below = f"{numbers.human(found.interval.low, 's')} to forever"
+        return Cell(numbers.human(found.value, "s"), repr(found), below)
+    return Cell("forever", repr(found), tone="bad")
+
+
 def stages(rows: Sequence[RoleResult]) -> Table:
     """A row for each stage of each writer, with what the readers met meanwhile."""
     found = [(r, at, stage) for r in rows for at, stage in enumerate(r.stages, 1)]

@@ -218,6 +218,20 @@ def _log_problems(spec: Mapping[str, Any], from_file: bool) -> Iterator[tuple[st
         yield "exponent", '`exponent` is for `repetition = "zipf"`'
 
 
+def features(queries: Mapping[str, Any]) -> Iterator[str]:
+    """What every query of the set needs, by the names of ``Capabilities.cannot``.
+
+    Lines of a JSON file may say otherwise; those are outcomes of single queries.
+    """
+    if queries.get("match") in ("phrase", "prefix", "fuzzy"):
+        yield str(queries["match"])
+    if any(key != "_score" for key in queries.get("sort") or ()):
+        yield "sort"
+    for key in ("filters", "facets", "group_by", "fields"):
+        if queries.get(key):
+            yield key
+
+
 def _template_of(spec: Mapping[str, Any]) -> Template:
     """The set-wide options of a table; QueryError with every reason."""
     reader = Reader()

@@ -174,6 +174,11 @@ pub fn anywhere(key: &str) -> bool {
 /// The one of `names` that is most like this one; the first of several.
 pub fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const ALIKE: f64 = 0.7;
+    // Nothing is like what is that long, and to find that out takes as much time as its square.
+    const LONGEST: usize = 100;
+    if given.len() > LONGEST {
+        return None;
+    }
     let mut best = (ALIKE, None);
     for name in names {
         let alike = strsim::jaro_winkler(given, name);

@@ -279,13 +279,15 @@ pub fn buckets(scope: &Scope<'_>) -> Option<Buckets> {
 fn alike(scope: &Scope<'_>, model: &Block, count: u64) -> Option<Vec<Kind>> {
     let hint = "write bucket_subdir=NAME: the folders are NAME000, NAME001 and so on";
     let subdir = scope.needed("bucket_subdir", hint);
-    let offset = scope.number("bucket_offset", 0);
+    let offset = scope.within("bucket_offset", 0, 0, u32::MAX.into());
     let failures = scope.text("failure_bucket").filter(|name| !name.is_empty());
     let kind = sub_store(scope, model)?;
     if !matches!(kind, Kind::File(_) | Kind::ThriftFile(..)) {
         let what = "a <bucket> for all is a file or a thriftfile".into();
         let hint = "write <bucket0>, <bucket1> and so on for other stores";
         scope.wrong(model.line, "bucket", what, hint);
+        // Buckets of buckets would be more than fit any memory.
+        return None;
     }
     if model.entry("file_path").is_none() {
         let what = "the <bucket> has no file_path".into();

@@ -320,3 +320,53 @@ fn two_stores_do_not_have_the_same_buffered_files() {
     right(&(file("a", "") + &file("b", "") + &file("default", "") + &file("w*", "")));
     right(&(file("a", "base_filename=x") + &file("a", "base_filename=y")));
 }
+
+#[test]
+fn blocks_within_blocks_without_end_are_refused() {
+    for block in [
+        "<a>\n",
+        "<store>\ncategory=a\ntype=multi\n<store0>\ntype=multi\n",
+    ] {
+        let (_, mistakes) = read(&block.repeat(200_000));
+        let deep = |mistake: &&Mistake| mistake.what.contains("other blocks; no more is read");
+        assert_eq!(mistakes.iter().filter(deep).count(), 1, "{block:?}");
+        assert!(mistakes.len() < 200, "{}", mistakes.len());
+    }
+}
+
+#[test]
+fn a_number_of_a_bucket_that_would_be_too_large_is_refused() {
+    let found = mistake(&in_store(&format!(
+        "type=bucket\nnum_buckets=1\nbucket_type=random\nbucket_subdir=b\nbucket_offset={}\n\
+         <bucket>\ntype=file\nfile_path=/tmp/x\n</bucket>",
+        u64::MAX
+    )));
+    assert_eq!((&*found.key, found.fatal), ("bucket_offset", true));
+}
+
+#[test]
+fn buckets_of_buckets_are_refused_before_they_are_made() {
+    let head = "type=bucket\nnum_buckets=100000\nbucket_type=random\nbucket_subdir=b\n<bucket>\n";
+    let text = format!(
+        "{}type=file\nfile_path=/tmp/x\n{}",
+        head.repeat(3),
+        "</bucket>\n".repeat(3)
+    );
+    let (settings, mistakes) = read(&in_store(&text));
+    let told = mistakes
+        .iter()
+        .filter(|m| m.what.contains("for all is a file"));
+    assert_eq!(
+        (told.count(), settings.stores.len()),
+        (1, 0),
+        "{mistakes:?}"
+    );
+}
+
+#[test]
+fn a_key_that_is_very_long_is_like_no_other() {
+    let line = format!("{}=1\n", "max_size".repeat(1 << 17));
+    let (_, mistakes) = read(&line.repeat(3));
+    let unknown = |mistake: &&Mistake| mistake.what.starts_with("there is no key");
+    assert_eq!(mistakes.iter().filter(unknown).count(), 3);
+}

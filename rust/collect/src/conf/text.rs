@@ -31,6 +31,9 @@ impl Block {
     }
 }
 
+/// Blocks that may be open at once. What reads them calls itself for each.
+const DEEPEST: usize = 30;
+
 /// The whole file as one block without a name.
 pub fn parse(text: &str, mistakes: &mut Vec<Mistake>) -> Block {
     let mut open = vec![Block::default()];
@@ -45,6 +48,12 @@ pub fn parse(text: &str, mistakes: &mut Vec<Mistake>) -> Block {
             close(&mut open, name, number, mistakes);
         } else if let Some(name) = line.strip_prefix('<') {
             let name = name.trim_end_matches('>').trim_matches([' ', '\t']);
+            if open.len() > DEEPEST {
+                let what = format!("<{name}> is in {DEEPEST} other blocks; no more is read");
+                let hint = "close blocks where they end";
+                mistakes.push(Mistake::new(number, name, what, hint));
+                break;
+            }
             open.push(Block {
                 name: name.into(),
                 line: number,

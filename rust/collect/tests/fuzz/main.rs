@@ -74,7 +74,7 @@ fn calls_and_answers() {
     let seeds = Seeds::new(seeds.chain(answers()));
     let (mut input, mut entries) = (Vec::new(), Vec::<Entry>::new());
     let target = Target {
-        name: "thrift-calls",
+        name: "calls_and_answers",
         inputs: 50_000,
         most_bytes: 64 << 10,
     };
@@ -134,7 +134,7 @@ fn frames() {
     ]);
     let (mut input, mut cuts, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     let target = Target {
-        name: "thrift-frames",
+        name: "frames",
         inputs: 50_000,
         most_bytes: 64 << 10,
     };
@@ -164,11 +164,27 @@ const CONFIGURATION: &str = "port=1463\nmax_queue_size=0x10 # remark\nfile::max_
     bucket_subdir=b\n<bucket>\ntype=thriftfile\nfile_path=/tmp/x\n</bucket>\n</store>\n<store>\n\
     category=m\ntype=multi\n<store0>\ntype=null\n</store0>\n</store>\n";
 
+/// A store of each type in few lines: what is short is read in little time, so many can be.
+const STORES: [&str; 9] = [
+    "type=null\n",
+    "type=file\nfile_path=/t\nrotate_period=1h\n",
+    "type=thriftfile\nfile_path=/t\nmax_size=1\n",
+    "type=multifile\nfile_path=/t\nadd_newlines=1\n",
+    "type=network\nremote_host=h\nremote_port=1\n",
+    "type=buffer\n<primary>\ntype=null\n</primary>\n<secondary>\ntype=file\nfile_path=/s\n\
+     </secondary>\n",
+    "type=bucket\nnum_buckets=1\nbucket_type=random\nbucket_subdir=b\n<bucket>\ntype=file\n\
+     file_path=/t\n</bucket>\n",
+    "type=multi\nreport_success=any\n<store0>\ntype=null\n</store0>\n",
+    "type=category\n<model>\ntype=file\nfile_path=/t\n</model>\n",
+];
+
 #[test]
 fn configurations() {
     let lines = CONFIGURATION.lines().map(|line| format!("{line}\n"));
-    let store = "port=1463\n<store>\ncategory=default\ntype=null\n</store>\n".to_owned();
-    let seeds = Seeds::new(lines.chain([CONFIGURATION.to_owned(), store])).with_pieces(&[
+    let stores = STORES.map(|lines| format!("<store>\ncategory=default\n{lines}</store>\n"));
+    let seeds = lines.chain(stores).chain([CONFIGURATION.to_owned()]);
+    let seeds = Seeds::new(seeds).with_pieces(&[
         b"<store>\n",
         b"</store>\n",
         b"\n",
@@ -176,15 +192,18 @@ fn configurations() {
         b"::",
         b"99999999999999999999",
         b"num_buckets=4000000000\n",
+        b"bucket_offset=18446744073709551615\n",
+        b"<bucket>\n",
         b"# ",
         b"-1",
         b"\r",
     ]);
     let mut input = Vec::new();
     let target = Target {
-        name: "scribe-conf",
+        name: "configurations",
         inputs: 5_000,
-        most_bytes: 4 << 20,
+        // 100,000 buckets may be asked for in a line.
+        most_bytes: 64 << 20,
     };
     target.run(|random| {
         seeds.spoiled(random, &mut input);
@@ -210,7 +229,7 @@ fn buffered_files() {
     ]);
     let (mut input, name) = (Vec::new(), Arc::from(&b"web"[..]));
     let target = Target {
-        name: "buffered-files",
+        name: "buffered_files",
         inputs: 50_000,
         most_bytes: 256 << 10,
     };

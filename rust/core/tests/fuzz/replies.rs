@@ -90,7 +90,7 @@ fn frames() {
         frame(2, u64::MAX, b""),
         frame(3, 7, &[b'x'; 300]),
     ]);
-    run("frames", &Frames::default(), &[b"x"], &seeds);
+    run("replies::frames", &Frames::default(), &[b"x"], &seeds);
 }
 
 fn http_seeds() -> Seeds {
@@ -136,14 +136,24 @@ const HTTP_EXCHANGES: [&[u8]; 3] = [
 
 #[test]
 fn http() {
-    run("http", &Http::default(), &HTTP_EXCHANGES, &http_seeds());
+    run(
+        "replies::http",
+        &Http::default(),
+        &HTTP_EXCHANGES,
+        &http_seeds(),
+    );
 }
 
 #[test]
 fn http_with_marks() {
     let marks = Marks::new(vec![b"hello".to_vec(), b"\"timed_out\":false".to_vec()]);
     let wire = Http::new(marks.expect("they are short"));
-    run("http-marks", &wire, &HTTP_EXCHANGES, &http_seeds());
+    run(
+        "replies::http_with_marks",
+        &wire,
+        &HTTP_EXCHANGES,
+        &http_seeds(),
+    );
 }
 
 const COLUMN: &[u8] = b"\x03def\0\0\0\x011\0\x0c\x3f\0\x01\0\0\0\x03\x81\0\0\0\0";
@@ -218,18 +228,22 @@ fn run_mysql(name: &'static str, wire: Mysql, flags: u32) {
 
 #[test]
 fn mysql() {
-    run_mysql("mysql", Mysql::new(said::login()), MYSQL_FLAGS);
+    run_mysql("replies::mysql", Mysql::new(said::login()), MYSQL_FLAGS);
 }
 
 #[test]
 fn mysql_in_the_old_style() {
-    run_mysql("mysql-old", Mysql::new(said::login()), OLD_FLAGS);
+    run_mysql(
+        "replies::mysql_in_the_old_style",
+        Mysql::new(said::login()),
+        OLD_FLAGS,
+    );
 }
 
 #[test]
 fn sphinxql() {
     let wire = Mysql::minding_warnings(said::login());
-    run_mysql("sphinxql", wire, OLD_FLAGS);
+    run_mysql("replies::sphinxql", wire, OLD_FLAGS);
 }
 
 #[test]
@@ -286,7 +300,7 @@ fn postgres() {
     ]);
     let wire = Postgres::new(said::login());
     run(
-        "postgres",
+        "replies::postgres",
         &wire,
         &[&query, &copy, &extended, &twice],
         &seeds,
@@ -312,5 +326,10 @@ fn sphinx_api() {
         b"\0\0\x01\x1e\0\0\0\x08\0\0\0\0\0\0\0\x01",
         b"\0\x05\x01\0\0\0\0\x04\0\0\0\x01",
     ];
-    run("sphinx", &Sphinx::default(), &exchanges, &seeds);
+    run(
+        "replies::sphinx_api",
+        &Sphinx::default(),
+        &exchanges,
+        &seeds,
+    );
 }

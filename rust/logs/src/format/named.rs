@@ -124,8 +124,8 @@ fn pieces(pattern: &str) -> Result<(Vec<u8>, Vec<Piece>), String> {
             .iter()
             .find(|(n, _)| *n == name)
             .map(|(_, role)| *role);
-        let names: Vec<&str> = ROLES.iter().map(|(n, _)| *n).collect();
         if role.is_none() && name != "_" {
+            let names: Vec<&str> = ROLES.iter().map(|(n, _)| *n).collect();
             return Err(format!(
                 "{{{name}}} is no field; there are {}, _",
                 names.join(", ")
@@ -176,7 +176,10 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
 
 impl Named {
     pub fn new(shape: Shape, settings: &Settings) -> Named {
-        let (lead, pieces) = pieces(&settings.pattern).unwrap_or_default();
+        let (lead, pieces) = match shape {
+            Shape::Pattern => pieces(&settings.pattern).unwrap_or_default(),
+            _ => Default::default(),
+        };
         Named {
             shape,
             clock: Clock::new(&settings.zone),

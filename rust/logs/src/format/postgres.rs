@@ -49,6 +49,21 @@ struct Pending {
     error: bool,
 }
 
+impl Pending {
+    /// However many are added, the sum can be taken from an instant.
+    const MOST_NS: u64 = 10_000_000_000_000_000;
+
+    fn spend(&mut self, ns: u64) {
+        self.spent_ns = self.spent_ns.saturating_add(ns).min(Pending::MOST_NS);
+    }
+
+    /// The time of an execution with all that came before it, which is forgotten.
+    fn whole_ns(&mut self, ns: u64) -> u64 {
+        self.spend(ns);
+        std::mem::take(&mut self.spent_ns)
+    }
+}
+
 pub struct Postgres {
     form: Form,
     clock: Clock,
@@ -183,22 +198,22 @@ impl Postgres {
             if rest.is_empty() {
                 match pending.statement.take() {
                     Some(text) => {
-                        let spent = ns + std::mem::take(&mut pending.spent_ns);
+                        let spent = pending.whole_ns(ns);
                         self.entry(message, &text, Some((spent, resolution)), false, out);
                     }
-                    None => pending.spent_ns += ns,
+                    None => pending.spend(ns),
                 }
                 return;
             }
             let (verb, name, sql) = named(rest);
             match verb {
-                b"parse" | b"bind" => pending.spent_ns += ns,
+                b"parse" | b"bind" => pending.spend(ns),
                 b"execute" if name.starts_with(b"fetch from ") => {
                     pending.spent_ns = 0;
                     Postgres::other(message, b"(more rows of a portal)", Fault::None, out);
                 }
                 _ => {
-                    let spent = ns + std::mem::take(&mut pending.spent_ns);
+                    let spent = pending.whole_ns(ns);
                     self.entry(message, sql, Some((spent, resolution)), false, out);
                 }
             }
@@ -279,7 +294,9 @@ impl Postgres {
                 continue;
             };
             let taken = &block.bytes[at..next.min(block.end).max(at)];
-            out.seen.lines += memchr::memchr_iter(b'\n', taken).count() as u64;
+            // The last line of a log may have no line break.
+            let half = u64::from(taken.last() != Some(&b'\n'));
+            out.seen.lines += memchr::memchr_iter(b'\n', taken).count() as u64 + half;
             out.seen.length(next - at);
             at = next;
             let [text, asked, user, app] = &mut held;

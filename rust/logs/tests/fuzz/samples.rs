@@ -3,6 +3,8 @@
 use searchbench_fuzz::{Random, Seeds};
 use searchbench_logs::format::Format;
 
+use crate::short::{SHORT, entries};
+
 /// The format string of the lines below.
 pub const PATTERN: &str = "{time} {_} \"{request}\" {status} {duration:ms}";
 
@@ -93,7 +95,36 @@ const PIECES: [&[u8]; 24] = [
 pub struct Samples {
     own: Seeds,
     all: Seeds,
+    /// An entry or two, of this format, and of any.
+    short: Seeds,
+    others: Seeds,
 }
+
+/// Short entries of a format, and short lines of its logs, one and two together.
+fn short_of(format: Format, logs: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut short: Vec<Vec<u8>> = Vec::new();
+    for log in logs {
+        let lines: Vec<&[u8]> = log.split_inclusive(|&byte| byte == b'\n').collect();
+        let two = lines.windows(2).map(|two| two.concat());
+        let each = lines.iter().map(|line| line.to_vec()).chain(two);
+        short.extend(each.filter(|text| text.len() <= SHORT));
+    }
+    // What a reader looks for is in half of them at least.
+    let of_logs = short.len();
+    let own = entries(format);
+    let times = 1 + of_logs / own.len();
+    short.extend(
+        own.iter()
+            .cycle()
+            .take(times * own.len())
+            .map(|text| text.as_bytes().to_vec()),
+    );
+    short
+}
+
+/// One input in so many is a stretch of a log; the others are an entry or two, which are read in little
+/// time, so many can be.
+const LONG_ONE_IN: usize = 16;
 
 impl Samples {
     pub fn of(format: Format) -> Samples {
@@ -120,23 +151,35 @@ impl Samples {
         for text in [LINES, SOLR, CSV, JSON, ELASTICSEARCH] {
             all.push(text.as_bytes().to_vec());
         }
+        let short = short_of(format, &own);
+        let others = Format::ALL.iter().flat_map(|&other| entries(other));
         let seeds = |each: Vec<Vec<u8>>| {
             let seeds = Seeds::new(each).with_pieces(&PIECES);
             seeds.in_stretches_of(1500).with_changes(8)
         };
+        let short_seeds = |each: Vec<Vec<u8>>| {
+            let seeds = Seeds::new(each).with_pieces(&PIECES);
+            seeds.in_stretches_of(2 * SHORT).with_changes(3)
+        };
         Samples {
             own: seeds(own),
             all: seeds(all),
+            short: short_seeds(short),
+            others: short_seeds(others.map(|text| text.as_bytes().to_vec()).collect()),
         }
     }
 
-    /// Most of its own format, some of any.
-    pub fn spoiled(&self, random: &mut Random, out: &mut Vec<u8>) {
-        let seeds = if random.once_in(6) {
-            &self.all
-        } else {
-            &self.own
+    /// Most of its own format, some of any. True where it is a stretch of a log.
+    pub fn spoiled(&self, random: &mut Random, out: &mut Vec<u8>) -> bool {
+        let any = random.once_in(6);
+        let long = random.once_in(LONG_ONE_IN);
+        let seeds = match (long, any) {
+            (true, true) => &self.all,
+            (true, false) => &self.own,
+            (false, true) => &self.others,
+            (false, false) => &self.short,
         };
         seeds.spoiled(random, out);
+        long
     }
 }
