@@ -7,18 +7,20 @@ import os
 import pty
 import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from pages import ENV, section
+from searchbench.analysis.logs.judge import judge_log
 from searchbench.analysis.logs.live import RECENT_S, Live
 from searchbench.cli import app
 from searchbench.errors import QueryError, SearchbenchError
@@ -26,6 +28,7 @@ from searchbench.logs.counts import Counts, Options, count
 from searchbench.logs.follow import GrowingFile, GrowingPipe
 from searchbench.logs.sources import find
 from searchbench.logs.watch import Watch
+from searchbench.report.document.text import line as shown_line
 
 LOGS = Path(__file__).parent / "logs"
 COMMAND = [sys.executable, "-m", "searchbench", "logs"]
@@ -231,13 +234,18 @@ def in_pieces(log: Path, text: bytes, at_once: int, **how: str) -> tuple[Counts,
     [
         "sphinx-query-plain.log", "sphinx-query-sphinxql.log", "mariadb-slow.log",
         "groonga-query.log", "nginx-timed.log", "nginx-json.log", "haproxy-http.log",
+        "postgresql-stderr-default.log", "postgresql-stderr-duration.log",
+        "postgresql-stderr-pgbadger.log", "postgresql-csvlog.csv", "postgresql-csvlog.json",
+        "postgresql-jsonlog.json", "mariadb-general.log", "opensearch-slow.log",
+        "opensearch-slow.json", "elasticsearch-slow.json",
     ],
 )  # fmt: skip
 def test_a_real_log_in_pieces_is_counted_as_it_is_at_once(
     tmp_path: Path, name: str, at_once: int
 ) -> None:
     text, log = (LOGS / name).read_bytes(), tmp_path / "a.log"
-    at_start = {"mariadb-slow.log": "mysql-slow", "groonga-query.log": "groonga"}
+    at_start = {"mariadb-slow.log": "mysql-slow", "groonga-query.log": "groonga",
+                "mariadb-general.log": "mysql-general"}  # fmt: skip
     form = at_start.get(name, "")  # their first lines alone do not tell what they are
     found, _ = in_pieces(log, text, at_once, format=form)
     log.write_bytes(text)
@@ -282,10 +290,84 @@ def test_a_csv_file_that_has_its_header_already_and_is_replaced(tmp_path: Path) 
     assert (source["entries"], source["unread"]) == (2, 0)
 
 
-def test_a_log_whose_entries_cannot_be_followed_is_refused_with_the_way(tmp_path: Path) -> None:
-    shutil.copy(LOGS / "postgresql-stderr-duration.log", tmp_path / "pg.log")
-    with pytest.raises(QueryError, match=r"pg\.log is a log of the format postgresql, .*--record"):
-        Watch(find([tmp_path / "pg.log"]), Options(), 0.0)
+def test_an_entry_whose_lines_come_in_two_pieces_is_one_and_the_last_waits_for_no_more_than_the_end(
+    tmp_path: Path,
+) -> None:
+    """PostgreSQL writes a statement, which may have two lines, and later its duration."""
+    log, now = tmp_path / "pg.log", "2026-11-22 11:03:13.{:03} CET [{}] app@shop LOG:  "
+    log.write_text("")
+    with Watch(find([log], "s"), Options(format="postgresql"), 0.0) as watch:
+        append(log, now.format(1, 7) + "statement: SELECT id FROM docs\n")
+        append(log, now.format(2, 8) + "statement: SELECT 1 FROM other\n\tWHERE a")
+        seen = [watch.poll(1.0)]
+        append(log, " = 2\n" + now.format(30, 7) + "duration: 29.000 ms\n")
+        append(log, now.format(92, 8) + "duration: 90.000 ms\n")
+        seen.append(watch.poll(2.0))
+        seen.append(watch.poll(3.0))
+        last, whole = watch.end(4.0)
+    n = [int(each.numbers("minutes", "n").sum()) for each in (*seen, last)]
+    assert n == [0, 1, 0, 1]
+    groups = whole.tables["groups"].to_pylist()
+    times = {row["name"]: row["sum_ns"] for row in groups if row["kind"] == b"class"}
+    assert times == {
+        b"select id from docs": 29_000_000, b"select ? from other where a=?": 90_000_000,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("postgresql-stderr-duration.log", "postgresql"), ("mariadb-general.log", "mysql-general")],
+)
+def test_a_log_of_joined_entries_is_followed_while_it_grows_and_rotates(
+    tmp_path: Path, name: str, form: str
+) -> None:
+    text = (LOGS / name).read_bytes()
+    log, at = tmp_path / "server.log", text.index(b"\n", len(text) // 2) + 1
+    log.write_bytes(b"")
+    (tmp_path / "whole.log").write_bytes(text)
+    whole = judge_log(count(find([tmp_path / "whole.log"], "server.log"), Options(format=form)))
+    assert whole.all is not None
+    n = whole.all.n
+    with followed("server.log", "--format", form, cwd=tmp_path) as (process, screen):
+        until(lambda: f"server.log ({form}), 0:00:0" in screen.said(), "no view was drawn")
+        with log.open("ab") as file:
+            file.write(text[:at])
+        until(lambda: searches(screen.now()) > n / 4, "what was added is not seen")
+        log.rename(tmp_path / "server.log.1")
+        log.write_bytes(text[at:])
+        # All but the last, which may go on.
+        until(lambda: searches(screen.now()) >= n - 1, "of two files not all is seen")
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, screen.said()
+    told = " ".join(said.split())
+    assert told.startswith(" ".join(shown_line(whole.headline).split()))
+    lines = text.count(b"\n")
+    assert f"{lines:,} lines ({form})" in told
+
+
+@pytest.mark.parametrize("every", [600, 1000, 5399])
+def test_an_hour_that_passes_twice_is_told_apart_while_a_log_grows(
+    tmp_path: Path, every: int
+) -> None:
+    """A search each two seconds, from an hour before clocks are set back to two hours after."""
+    begin = datetime(2026, 10, 25, 0, 0, tzinfo=UTC)
+    lines = []
+    for i in range(5400):
+        at = (begin + timedelta(seconds=2 * i)).astimezone(ZoneInfo("Europe/Berlin"))
+        lines.append(f"[{at:%a %b %d %H:%M:%S}.000 2026] 0.000 sec [any/0/rel 3 (0,20)] [a] w\n")
+    text = "".join(lines).encode()
+    found, _ = in_pieces(tmp_path / "a.log", text, every, zone="Europe/Berlin")
+    at, n = found.numbers("minutes", "minute"), found.numbers("minutes", "n")
+    first = int(begin.timestamp()) // 60
+    assert dict(zip(at.tolist(), n.tolist(), strict=True)) == {first + i: 30 for i in range(180)}
+    (source,) = found.sources
+    (whole,) = count(find([tmp_path / "a.log"], "s"), Options(zone="Europe/Berlin")).sources
+    assert (source["back"], source["notes"]) == (0, whole["notes"])
+
+
+def test_what_is_no_log_is_refused_beside_one_that_is(tmp_path: Path) -> None:
+    (tmp_path / "pg.log").write_text("Dear diary,\n")
     (tmp_path / "query.log").write_text(line(1))
     with Watch(find([tmp_path]), Options(), 0.0) as watch:
         append(tmp_path / "query.log", line(2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import resource
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,10 @@ def same(one: Counts, other: Counts, where: object) -> None:
     for what in ("lines", "entries", "unread", "back"):
         sums = [sum(s[what] for s in counts.sources) for counts in (one, other)]
         assert sums[0] == sums[1], (where, what, sums)
-    notes = [
-        {k: v for s in counts.sources for k, v in s["notes"].items()} for counts in (one, other)
-    ]
+    notes = [Counter[str](), Counter[str]()]
+    for found, counts in zip(notes, (one, other), strict=True):
+        for source in counts.sources:
+            found.update(source["notes"])
     assert notes[0] == notes[1], where
 
 
@@ -148,3 +150,85 @@ def test_what_was_joined_is_said(tmp_path: Path) -> None:
     (tmp_path / "q.log").write_bytes(text[at:])
     found: Any = judge_log(read([tmp_path / "q.log", tmp_path / "q.log.1"], options))
     assert said(found, "Rotated files").startswith("q.log was read as what goes on where")
+
+
+SAMPLES = sorted(
+    p.name for p in LOGS.iterdir() if p.name not in ("truth.json", "apache-custom.log")
+)
+SMALL = 300
+
+
+@pytest.mark.parametrize("told", ["by --format", "by the files"])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_log_in_files_smaller_than_its_entries_is_counted_as_one(
+    tmp_path: Path, name: str, told: str
+) -> None:
+    """Cut anywhere, into files of which many have no line break, and some no whole entry."""
+    text = (LOGS / name).read_bytes()[: 20 * SMALL]
+    whole_path = tmp_path / "whole.log"
+    whole_path.write_bytes(text)
+    form = str(count(find([whole_path], "s"), OPTIONS).sources[0]["format"])
+    options = of_format(form) if told == "by --format" else OPTIONS
+    whole = count(find([whole_path], "s"), options)
+    parts = [text[at : at + SMALL] for at in range(0, len(text), SMALL)]
+    paths = [tmp_path / f"q.log.{n}" for n in reversed(range(len(parts)))]
+    for path, part in zip(paths, parts, strict=True):
+        path.write_bytes(part)
+    found = read(paths, options)
+    same(found, whole, name)
+    assert [s["format"] for s in found.sources] == [form] * len(parts)
+    assert sum(s["bytes"] for s in found.sources) == len(text)
+
+
+def test_a_file_that_has_only_the_rest_of_an_entry_goes_on_with_the_one_that_was_read_before(
+    tmp_path: Path,
+) -> None:
+    text, options = FORMATS["postgresql-json"], OPTIONS
+    at = text.index(b"\n", len(text) // 2) - 50
+    old, new, record = tmp_path / "q.log.1", tmp_path / "q.log", tmp_path / "r"
+    old.write_bytes(text[:at])
+    records.add(record, find([old], "s"), options)
+    new.write_bytes(text[at : at + 51])
+    grown = records.add(record, find([old, new], "s"), options)
+    assert not [s["refused"] for s in grown.counts.sources if s["refused"]]
+    whole = tmp_path / "whole.log"
+    whole.write_bytes(text[: at + 51])
+    same(grown.counts, count(find([whole], "s"), options), "the rest of a line")
+
+
+def test_a_cut_line_is_told_from_one_that_a_server_left_unfinished(tmp_path: Path) -> None:
+    """A server that was killed in the middle of a line begins the next file with a whole one."""
+    lines = (LOGS / "nginx-combined.log").read_bytes().splitlines(keepends=True)[:20]
+    old, new, whole = (tmp_path / name for name in ("q.log.1", "q.log", "whole.log"))
+    old.write_bytes(b"".join(lines[:10]) + lines[10][:30])
+    new.write_bytes(b"".join(lines[11:]))
+    whole.write_bytes(b"".join([*lines[:10], lines[10][:30] + b"\n", *lines[11:]]))
+    same(read([old, new], OPTIONS), count(find([whole], "s"), OPTIONS), "left unfinished")
+    # The rest of a line looks like one: only the first number of the address is missing.
+    at = lines[10].index(b".") + 1
+    old.write_bytes(b"".join(lines[:10]) + lines[10][:at])
+    new.write_bytes(lines[10][at:] + b"".join(lines[11:]))
+    whole.write_bytes(b"".join(lines))
+    same(read([old, new], OPTIONS), count(find([whole], "s"), OPTIONS), "cut in the address")
+
+
+def test_files_whose_searches_began_in_another_order_stay_in_the_order_of_their_numbers(
+    tmp_path: Path,
+) -> None:
+    """Twenty files within seconds, in which some searches took longer than a file lasts."""
+    text = (LOGS / "postgresql-stderr-pgbadger.log").read_bytes()[:20_000]
+    for n in range(20):
+        (tmp_path / f"q.log.{19 - n}").write_bytes(text[n * 1000 : n * 1000 + 1000])
+    found = in_order(find(sorted(tmp_path.glob("q.log.*")), "s"), of_format("postgresql"))
+    assert [int(s.path.rpartition(".")[2]) for s in found] == list(range(19, -1, -1))
+
+
+def test_a_server_that_begins_another_format_is_believed_from_its_first_line_on(
+    tmp_path: Path,
+) -> None:
+    old, new = tmp_path / "q.log.1", tmp_path / "q.log"
+    old.write_bytes((LOGS / "nginx-combined.log").read_bytes())
+    new.write_bytes((LOGS / "nginx-json.log").read_bytes().splitlines(keepends=True)[0])
+    found = read([old, new], OPTIONS)
+    assert [s["format"] for s in found.sources] == ["access", "json"]
+    assert found.sources[1]["entries"] == 1

@@ -80,8 +80,9 @@ class Log:
     # format, refused (why it was not read, or ""), bytes, skipped_bytes, lines, entries, unread,
     # examples [(line, why, beginning)], other_formats [(format, how many of the lines that were not
     # read look like it, the first of them)], notes {what: how often}, longest_line, back (entries
-    # more than a minute before the one above); with ``parts`` also span_ns (the first time and the
-    # last one, None where there is none), with ``keep_tail`` also open.
+    # more than a minute before the one above), clock (time of the last entry, second of the last
+    # stamp), which an ``open`` of the next reading may have; with ``parts`` also span_ns (the first
+    # time and the last one, None where there is none), with ``keep_tail`` also open.
     # ValueError with a sentence where no source is a log, or one breaks off: nothing is counted.
     def read(
         self,
@@ -153,6 +154,7 @@ def look_at_ends_of_log(
     *,
     server: str = "",
     named: str = "",
+    before: bytes = b"",
     zone: Sequence[tuple[int, int]] = (),
     zones: Sequence[tuple[str, Sequence[tuple[int, int]]]] = (),
     unit_ns: int = 0,
@@ -160,7 +162,8 @@ def look_at_ends_of_log(
     columns: Sequence[tuple[str, str, str]] = (),
     line: str = "",
 ) -> tuple[str, bool, int | None, bool, bool, bool]:
-    """The ends of a file: its format ("": none), whether its lines must come in order, the time of
+    """The ends of a file, which may go on with a line that was cut (``before``: as far as it is
+    there): its format ("": none), whether its lines must come in order, the time of
     its first entry, whether its first line begins an entry, whether its first stamp is in an hour
     that passed twice, whether a line at its end waits for another."""
 

@@ -17,6 +17,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NO_MEMORY = (
+    "There is not enough memory; close other programs, or raise the limit (ulimit -v, systemd's "
+    "MemoryMax)"
+)
+
 
 class SearchbenchError(Exception):
     """The root. The message is one sentence for a person."""

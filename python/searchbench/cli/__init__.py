@@ -8,6 +8,8 @@ Everything heavy is imported inside the verbs, so that ``--help`` answers at onc
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from typing import NoReturn
 
 from cyclopts import App
 
@@ -22,8 +24,9 @@ from searchbench.cli.report import report
 from searchbench.cli.run import run
 from searchbench.cli.verify import verify
 from searchbench.cli.wire import wire
-from searchbench.errors import SearchbenchError
+from searchbench.errors import NO_MEMORY, SearchbenchError
 from searchbench.terminal import out
+from searchbench.whole import is_full, not_written
 
 _EXIT_CODES = """\
 Exit codes:
@@ -41,12 +44,15 @@ Exit codes:
        engines install: an engine is still missing.
        queries extract: no term could be written.
        logs: no search was found.
-  2    A mistake in the input, something missing, or nothing to compare.
+  2    A mistake in the input, something missing, or nothing to compare; or the
+       disk or the memory is full.
   3    run, load, drnbench: no promise is broken, but for one it cannot be told
        whether it is kept, or at any rate that a capacity search drove.
        compare: no loss is resolved, but of something it cannot be told.
   130  Interrupted.
 """
+
+_UNMAPPED = "failed to map segment"  # the loader's words for a library that has no room
 
 app = App(
     name="searchbench",
@@ -79,7 +85,33 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("\nsearchbench: interrupted\n")
         sys.exit(130)
+    except MemoryError:
+        sys.stderr.write(f"searchbench: {NO_MEMORY}\n")
+        sys.exit(2)
+    except ImportError as error:
+        if _UNMAPPED not in str(error):
+            raise
+        sys.stderr.write(f"searchbench: {NO_MEMORY}\n")
+        sys.exit(2)
+    except OSError as error:
+        if not is_full(error):
+            raise
+        _out_of_room(error)
     sys.exit(code or 0)
+
+
+def _out_of_room(error: OSError) -> NoReturn:
+    """End where the disk is full, and no function said so that writes files: most likely what was
+    printed went to a file."""
+    with suppress(OSError):  # standard error may lie on the same disk
+        if error.filename is not None:
+            said = not_written(error.filename, error)
+        else:
+            said = not_written("standard output", error, "all of it", "send it elsewhere")
+        sys.stderr.write(f"searchbench: {said}\n")
+        sys.stderr.flush()
+    out.drop_readers()
+    sys.exit(2)
 
 
 def _version() -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import resource
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
+
+from searchbench.errors import NO_MEMORY, SearchbenchError
 
 Flag = Annotated[bool, Parameter(negative=())]
 Json = Annotated[bool, Parameter(name="--json", negative=())]
@@ -16,6 +19,7 @@ Only = Annotated[list[str] | None, Parameter(negative=())]
 Texts = Annotated[list[str] | None, Parameter(negative=())]
 Promises = Annotated[list[str] | None, Parameter(name=("--slo", "--promise"), negative=())]
 
+_LEAST_ADDRESSES = 512 << 20
 _PARAMETERS = "Parameters\n----------\n"
 Verb = TypeVar("Verb", bound=Callable[..., int])
 
@@ -25,6 +29,13 @@ def flowing(verb: Verb) -> Verb:
     about, head, options = inspect.cleandoc(verb.__doc__ or "").partition(_PARAMETERS)
     verb.__doc__ = _joined(about, indented=False) + head + _joined(options, indented=True)
     return verb
+
+
+def insist_on_memory() -> None:
+    """Call before numpy is imported: where its library has no room, it tries again for ever."""
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most != resource.RLIM_INFINITY and most < _LEAST_ADDRESSES:
+        raise SearchbenchError(NO_MEMORY)
 
 
 def _joined(text: str, *, indented: bool) -> str:

@@ -127,6 +127,9 @@ def logs(
     as_json
         Print JSON.
     """
+    from searchbench.cli.flags import insist_on_memory
+
+    insist_on_memory()
     from searchbench.analysis.logs.judge import judge_log
     from searchbench.cli.logs_again import Wanted, again
     from searchbench.errors import SearchbenchError
@@ -233,9 +236,18 @@ def logs(
     )
     target = page or (record / "report" / "logs.html" if record is not None else None)
     if target is not None:
+        from searchbench.errors import RecordError
         from searchbench.report.write import write_log_page
 
-        write_log_page(judged, target)
+        try:
+            write_log_page(judged, target)
+        except RecordError as error:
+            if record is None:
+                raise
+            raise RecordError(
+                f"{error} (the record is whole: `searchbench logs --record {record}` writes its "
+                "page without reading the logs again)"
+            ) from error
     if as_json:
         from searchbench.analysis.logs.as_json import as_json as plain
 
@@ -287,11 +299,13 @@ def generate(
     rate
         Queries a second, on average.
     """
+    from contextlib import nullcontext
     from datetime import UTC, datetime
 
     from searchbench import _core
     from searchbench.errors import QueryError
     from searchbench.logs.servers import write_servers
+    from searchbench.whole import beside, not_written
 
     if out.startswith("-") and out != "-":
         raise QueryError(
@@ -310,8 +324,12 @@ def generate(
         raise QueryError(f"--servers writes a folder with a log of each server: {instead}")
 
     def write(path: str, number: int, many: int) -> None:
+        with nullcontext(path) if path == "-" else beside(Path(path)) as place:
+            generated(str(place), number, many)
+
+    def generated(place: str, number: int, many: int) -> None:
         _core.generate_log(
-            path,
+            place,
             lines=many,
             server=number,
             indexes=indexes,
@@ -327,7 +345,7 @@ def generate(
         else:
             write(out, server, lines)
     except OSError as error:
-        raise QueryError(f"{out} cannot be written: {error.strerror or error}") from error
+        raise QueryError(not_written(out, error, "the log")) from error
     return 0
 
 

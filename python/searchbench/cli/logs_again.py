@@ -110,20 +110,19 @@ def _queries(
     log: Searches, wanted: Wanted, limit: tuple[int | None, float | None], *, as_json: bool
 ) -> int:
     from searchbench.analysis.logs.cut import cut_of
-    from searchbench.logs.written import about, write_about, write_searches
+    from searchbench.logs.written import about, write_searches
     from searchbench.terminal import logs_again, out
 
     assert wanted.queries is not None
     cut = cut_of(log, *limit) if wanted.cut else None
     part = log if cut is None else cut_out(log, cut)
     part, hidden = _anonymised(log, part, wanted) if wanted.anonymise else (part, None)
-    write_searches(wanted.queries, part)
     told = about(
         wanted.queries, part, log,
         cut=None if cut is None else _cut_as_json(cut), anonymised=hidden,
         warmup_s=0.0 if cut is None else cut.warmup_s,
     )  # fmt: skip
-    place = write_about(wanted.queries, told)
+    place = write_searches(wanted.queries, part, told)
     if wanted.page is not None:
         from searchbench.report.document.logs_again import of_searches
         from searchbench.report.write import write_page

@@ -5,7 +5,7 @@
     minutes      minute (since 1970), n, sum_ns, max_ns, zero, errors, coarse, slowest
     queries      hash, text, n, sum_ns, max_ns, zero, errors, first (minute)
     hits         n, by number of hits: 0, 1, 2-3, 4-7, ..
-    resolutions  resolution_ns, n: how fine the log writes times
+    resolutions  server, resolution_ns, n: how fine the log of a server writes times
     dropped      below, dropped, registers: what was too much to be counted exactly
 
 Columns of numbers are u64, those of text are bytes: logs are not always UTF-8. Counts of several
@@ -40,6 +40,7 @@ TEXTS = {
     "times": ("kind", "name"),
     "minutes": ("coarse", "slowest"),
     "queries": ("text",),
+    "resolutions": ("server",),
     "dropped": ("registers",),
 }
 PARAMETERS = ("q", "query", "s", "search", "term", "terms", "keyword", "keywords", "words", "text")
@@ -204,6 +205,7 @@ def read_into(
         except ValueError as error:
             raise QueryError(with_names(str(error), sources, paths)) from None
     for source, path, found in zip(sources, paths, read, strict=True):
+        del found["clock"]  # a record has it in what is open
         own_names(found, source, path)
         if source.again_from:
             _without_header(found, source)

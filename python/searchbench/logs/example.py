@@ -19,6 +19,7 @@ from urllib.parse import quote_plus
 
 from searchbench import _core
 from searchbench.errors import QueryError
+from searchbench.whole import beside, not_written
 
 BAD_SERVER, TIMES = "search-2", 10
 _BEGIN = datetime(2008, 7, 1, tzinfo=UTC)  # as `logs generate` begins
@@ -55,21 +56,26 @@ def write_example(folder: Path, lines: int) -> Example:
         for number, file in enumerate(files):
             file.parent.mkdir(parents=True, exist_ok=True)
             plain = file if not number else file.with_name(".generated")
-            _core.generate_log(
-                str(plain), lines=lines, server=number, indexes=_INDEXES, distinct=_DISTINCT,
-                seed=1, start_s=int(_BEGIN.timestamp()), per_s=rate,
-            )  # fmt: skip
+            with beside(plain) as part:
+                _core.generate_log(
+                    str(part), lines=lines, server=number, indexes=_INDEXES, distinct=_DISTINCT,
+                    seed=1, start_s=int(_BEGIN.timestamp()), per_s=rate,
+                )  # fmt: skip
         _pack(files[1].with_name(".generated"), files[1])
         _as_access_log(files[2].with_name(".generated"), files[2])
     except OSError as error:
-        raise QueryError(f"{folder} cannot be written: {error.strerror or error}") from error
+        raise QueryError(not_written(folder, error, "the example")) from error
     return Example(files, _BAD, _BAD + timedelta(hours=1))
 
 
 def _pack(plain: Path, packed: Path) -> None:
     """A plain log with the bad hour, packed."""
     # Neither the time nor the name of the file is in it, so that equal logs are equal files.
-    with packed.open("wb") as raw, gzip.GzipFile("", "wb", 4, raw, mtime=0) as file:
+    with (
+        beside(packed) as part,
+        part.open("wb") as raw,
+        gzip.GzipFile("", "wb", 4, raw, mtime=0) as file,
+    ):
         file.writelines(_with_bad_hour(plain))
     plain.unlink()
 
@@ -90,7 +96,11 @@ def _with_bad_hour(plain: Path) -> Iterator[bytes]:
 
 def _as_access_log(plain: Path, access: Path) -> None:
     """The searches of a plain log as requests to a web server that logs its $request_time."""
-    with plain.open("rb") as lines, access.open("wb", buffering=1 << 20) as file:
+    with (
+        beside(access) as part,
+        plain.open("rb") as lines,
+        part.open("wb", buffering=1 << 20) as file,
+    ):
         for number, line in enumerate(lines):
             if (found := _LINE.fullmatch(line)) is None:
                 continue

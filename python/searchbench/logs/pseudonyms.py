@@ -30,6 +30,7 @@ import orjson
 
 from searchbench.errors import QueryError
 from searchbench.packed import lines
+from searchbench.whole import not_written
 from searchbench.workload.queries.analysis import is_term, lower, terms
 
 LEAST = 10  # searches that a word of a log's own vocabulary is in, at least
@@ -160,7 +161,9 @@ def pseudonyms(path: Path | None, of_log: Vocabulary, documents: Vocabulary | No
         with os.fdopen(handle, "wb") as file:
             file.write(orjson.dumps(told, option=orjson.OPT_INDENT_2))
     except OSError as error:
-        raise QueryError(f"the key {path} cannot be written: {error.strerror}") from error
+        if not isinstance(error, FileExistsError):
+            path.unlink(missing_ok=True)  # a part of a key is none
+        raise QueryError(not_written(path, error, "the key")) from error
     return found
 
 

@@ -37,11 +37,15 @@ from searchbench.logs.sources import (
     tail,
     with_header,
 )
+from searchbench.whole import not_written
 
 FORMAT = 1
 NEW_NAMES = 100  # of a kind, at most, that an increment names as new
 OTHERS = "(others)"  # the name of names that were too many
 FILE = "logs.json"
+_COUNTS = "counts-"
+# What only an increment that was cut short leaves without ``FILE``.
+_OURS = (_COUNTS, f".{FILE}.")
 # What is added up of the parts of a source.
 _SEEN = (
     "lines", "entries", "unread", "back", "longest_line", "examples", "other_formats", "notes",
@@ -71,6 +75,11 @@ def open_log(path: Path) -> LogRecord:
     """
     about = _about(path)
     return LogRecord(path, with_open(_settled(path, about), _options(about)), about)
+
+
+def _is_begun(path: Path) -> bool:
+    """Whether a folder has nothing, or nothing but what a first call left that was ended."""
+    return path.is_dir() and all(each.name.startswith(_OURS) for each in path.iterdir())
 
 
 def _about(path: Path) -> dict[str, Any]:
@@ -129,7 +138,7 @@ def add(
     is read again the next time. RecordError where the record was made with other options.
     """
     before = _about(path) if is_one(path) else None
-    if before is None and path.exists() and any(path.iterdir()):
+    if before is None and path.exists() and not _is_begun(path):
         raise RecordError(f"{path} is not empty and no record of a log; name a new folder")
     wanted = orjson.loads(orjson.dumps({k: v for k, v in asdict(options).items() if k in _SAME}))
     if before is not None:
@@ -218,11 +227,12 @@ def _names(tables: Mapping[str, pa.Table]) -> set[tuple[str, str]]:
 
 
 def _write(path: Path, tables: Mapping[str, pa.Table], about: dict[str, Any]) -> None:
+    folder: Path | None = None
     try:
         path.mkdir(parents=True, exist_ok=True)
-        numbers = [int(p.name.removeprefix("counts-")) for p in path.glob("counts-*")
-                   if p.name.removeprefix("counts-").isdigit()]  # fmt: skip
-        about["counts"] = f"counts-{max(numbers, default=0) + 1}"
+        numbers = [int(p.name.removeprefix(_COUNTS)) for p in path.glob(f"{_COUNTS}*")
+                   if p.name.removeprefix(_COUNTS).isdigit()]  # fmt: skip
+        about["counts"] = f"{_COUNTS}{max(numbers, default=0) + 1}"
         folder = path / about["counts"]
         folder.mkdir()
         for name, table in tables.items():
@@ -236,12 +246,24 @@ def _write(path: Path, tables: Mapping[str, pa.Table], about: dict[str, Any]) ->
         part = path / f".{FILE}.{os.getpid()}"
         part.write_bytes(orjson.dumps(about, option=orjson.OPT_INDENT_2, default=list))
         part.replace(path / FILE)
-        for old in path.glob("counts-*"):
-            if old != folder:
-                with suppress(OSError):
-                    shutil.rmtree(old)
-    except OSError as error:
-        raise RecordError(
-            f"{path}: the record cannot be written ({error.strerror}); what was there before is "
-            "unchanged"
-        ) from error
+    except BaseException as error:
+        # What nothing names would only take room.
+        if folder is not None and not _is_named(path, folder.name):
+            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            (path / f".{FILE}.{os.getpid()}").unlink()
+        if not isinstance(error, OSError):
+            raise
+        why = not_written(path, error, "the record", "name another folder")
+        raise RecordError(f"{why}; what was there before is unchanged") from error
+    for old in path.glob(f"{_COUNTS}*"):
+        if old != folder:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _is_named(path: Path, counts: str) -> bool:
+    """Whether a record has its counts in this folder."""
+    try:
+        return bool(_about(path)["counts"] == counts)
+    except RecordError:
+        return False

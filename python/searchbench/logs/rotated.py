@@ -10,8 +10,9 @@ far away as others are.
 
 from __future__ import annotations
 
+import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -31,6 +32,8 @@ _DATE = re.compile(
 )
 _FAR = 1.5  # times the least distance of two dates: further away, one is missing
 _LATE_NS = 2 * 3600 * 10**9  # by which a file may begin before the one that it follows
+_FEW = 3  # lines of a file that may be the rest of one, and look like another format
+_CUT_BYTES = 64 << 10  # of a line that was cut, at most
 _NEXT, _WITHIN = 1, 2  # as of the core
 
 
@@ -58,6 +61,7 @@ def in_order(sources: Sequence[Source], options: Options) -> list[Source]:
     QueryError where an option is wrong.
     """
     insist_known(options)
+    sources = list(sources)
     logs: dict[tuple[str, str, str], list[tuple[int, float | None, bool]]] = defaultdict(list)
     for at, source in enumerate(sources):
         if source.path != STANDARD_INPUT and not source.lines and not source.again_from:
@@ -71,7 +75,13 @@ def in_order(sources: Sequence[Source], options: Options) -> list[Source]:
         if len(members) < 2 or all(place is None for _, place, _ in members):
             continue
         files = _sorted([_looked_at(sources[m[0]], options, *m) for m in members])
-        chains[min(f.at for f in files)] = _linked(files, sources)
+        form, untold = _untold(files, sources)
+        for at in untold:
+            sources[at] = replace(sources[at], format=form)
+        files = [_looked_at(sources[f.at], options, f.at, f.place, f.dated) if f.at in untold
+                 else f for f in files]  # fmt: skip
+        files = _sorted(files)
+        chains[min(f.at for f in files)] = _linked(files, sources, options)
         within |= {f.at for f in files}
     found: list[Source] = []
     for at, source in enumerate(sources):
@@ -115,14 +125,72 @@ def _seconds(time: str) -> int:
 
 
 def _looked_at(
-    source: Source, options: Options, at: int, place: float | None, dated: bool
+    source: Source,
+    options: Options,
+    at: int,
+    place: float | None,
+    dated: bool,
+    before: bytes = b"",
 ) -> _File:
+    """``before``: as of the core."""
     named = named_format(options) or source.format
     with readable([source]) as (path,):
         found = _core.look_at_ends_of_log(
-            path, server=source.server, named=named, **settings(options)
+            path, server=source.server, named=named, before=before, **settings(options)
         )
     return _File(at, place, dated, *found)
+
+
+def _untold(files: Sequence[_File], sources: Sequence[Source]) -> tuple[str, set[int]]:
+    """The format of one log, and which of its files, in their order, do not tell it: one that has
+    only the rest of an entry has none, or looks like another.
+    """
+    # A file of many lines tells more than several of a few.
+    lines = Counter[str]()
+    for file in files:
+        if file.format:
+            lines[file.format] += _breaks(sources[file.at]) + 1
+    if not lines:
+        return "", set()
+    (form, _), *_ = lines.most_common(1)
+    others = {f.at for f in files if f.format != form}
+    # A few lines after one that was cut may look like another format than they have.
+    few = {f.at for f in files if not f.format}
+    few |= {b.at for a, b in pairwise(files)
+            if _breaks(sources[b.at]) < _FEW and _cut(sources[a.at], b"")}  # fmt: skip
+    # A server does not change its format for the time of one file.
+    between = zip(files, files[1:], files[2:], strict=False)
+    amid = {b.at for a, b, c in between if a.format == c.format == form}
+    return form, others & (few | amid)
+
+
+def _breaks(source: Source) -> int:
+    """How many line breaks a file has, up to ``_FEW``; a packed file has as many."""
+    return _FEW if _is_packed(source) else min(_FEW, _end(source).count(b"\n"))
+
+
+def _is_packed(source: Source) -> bool:
+    return Path(source.path).suffix in _PACKED
+
+
+def _end(source: Source) -> bytes:
+    """The last bytes of a file."""
+    try:
+        with Path(source.path).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _CUT_BYTES))
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _cut(source: Source, before: bytes) -> bytes:
+    """What stands behind the last line break of a file that follows a line that was cut."""
+    if _is_packed(source):
+        return b""
+    end = _end(source)
+    _, broken, rest = end.rpartition(b"\n")
+    found = rest if broken else before + end
+    return found if len(found) < _CUT_BYTES else b""
 
 
 def _sorted(files: list[_File]) -> list[_File]:
@@ -131,19 +199,29 @@ def _sorted(files: list[_File]) -> list[_File]:
     newest = [f for f in files if f.place is None]
     placed.sort(key=lambda f: f.place or 0.0)
     timed = [f.first_ns for f in placed if f.first_ns is not None]
-    rising = len(timed) > 1 and timed[0] < timed[-1]
+    # A long search began before what is in the file before it, so one pair says little.
+    ups = [(a < b) - (a > b) for a, b in pairwise(timed)]
+    rising = 2 * sum(ups) > len(ups)
     if not placed[0].dated and not rising:
         placed.reverse()
     return placed + newest
 
 
-def _linked(files: list[_File], sources: Sequence[Source]) -> list[Source]:
+def _linked(files: list[_File], sources: Sequence[Source], options: Options) -> list[Source]:
     days = [b.place - a.place for a, b in pairwise(files)
             if a.dated and b.dated and a.place is not None and b.place is not None]  # fmt: skip
     least = min((d for d in days if d > 0), default=0.0)
     found = [sources[files[0].at]]
-    for one, two in pairwise(files):
+    before = _cut(found[0], b"")
+    for number, one in enumerate(files[:-1]):
+        two = files[number + 1]
+        if before and two.format:
+            # Where a line was cut, what seems to begin an entry may be the rest of it.
+            source = sources[two.at]
+            two = _looked_at(source, options, two.at, two.place, two.dated, before)
+            files[number + 1] = two
         follows = _follows(one, two, least)
+        before = _cut(sources[two.at], before if follows == _WITHIN else b"")
         if sources[two.at].known_as or sources[two.at].skip_bytes:
             follows = 0
         found.append(replace(sources[two.at], follows=follows))

@@ -3,7 +3,8 @@
 Entries that are no searches, parts of searches, and what cannot be asked again are left out and
 counted; what the log does not say of those that are kept is counted too. Searches are in the order
 in which they began. Where a log writes whole seconds, those of one second are spread evenly over
-it, as for logs of requests: all would be due at once else.
+it, as for logs of requests: all would be due at once else. Each file has a clock of its own: one
+that writes whole seconds does not make those of another coarser, which is read in the same call.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from searchbench.logs.asked import LIMITS, Asked, Kind, NotAsked, asked_of, iden
 from searchbench.logs.entries import NO_TIME, NO_WORDS, SEARCH, UNKNOWN, Entries
 
 _SECOND = 1_000_000_000
+_FEW = 20  # searches of a file that do not show its clock
 _FAILED = "failed in production"
 _NO_TIME = "no time"
 _BEHIND = "stand where the log's clock had gone back, so they are mixed with those of before"
@@ -40,11 +42,11 @@ class Searches:
     ``lines``: what is asked, distinct, without times, with ``class`` and ``index``; ``line``:
     uint32, the number of that of each search. ``same``: uint32, by line, which are the same to a
     study (in another letter case, of another index). ``at_ns``: int64, never decreasing, or None
-    where the log has no times; ``step_ns``: the finest difference between them that the log can
-    write. ``ns`` (uint64, ``UNKNOWN``), ``resolution_ns`` and ``words`` as of the entries.
-    ``entries``: how many the log has. ``left_out``: by reason. ``missing``: what the log does not
-    say, and of how many. ``formats``, ``files``: of what was read. ``failed``: bool, by search,
-    whether its answer was an error.
+    where the log has no times; ``steps_ns``: int64, by search, the finest difference between times
+    that its file can write. ``ns`` (uint64, ``UNKNOWN``), ``resolution_ns`` and ``words`` as of
+    the entries. ``entries``: how many the log has. ``left_out``: by reason. ``missing``: what the
+    log does not say, and of how many. ``formats``, ``files``: of what was read. ``failed``: bool,
+    by search, whether its answer was an error.
     """
 
     kind: Kind
@@ -52,7 +54,7 @@ class Searches:
     line: NDArray[np.uint32]
     same: NDArray[np.uint32]
     at_ns: NDArray[np.int64] | None
-    step_ns: int
+    steps_ns: NDArray[np.int64]
     ns: NDArray[np.uint64]
     resolution_ns: NDArray[np.uint32]
     words: NDArray[np.uint32]
@@ -66,6 +68,11 @@ class Searches:
 
     def __len__(self) -> int:
         return len(self.line)
+
+    @property
+    def step_ns(self) -> int:
+        """That of the coarsest file; 0 without times."""
+        return int(self.steps_ns.max(initial=0))
 
     @property
     def asked(self) -> NDArray[np.uint32]:
@@ -88,6 +95,7 @@ class Searches:
             line=line.astype(np.uint32),
             same=self.same[used],
             at_ns=None if self.at_ns is None else self.at_ns[chosen],
+            steps_ns=self.steps_ns[chosen],
             ns=self.ns[chosen],
             resolution_ns=self.resolution_ns[chosen],
             words=self.words[chosen],
@@ -125,25 +133,23 @@ def searches_of(
     if timed.any() and not timed.all():
         left_out[_NO_TIME] += int((~timed).sum())
         wanted, at = wanted[timed], at[timed]
-    ns, at_ns, step_ns = entries.ns[wanted], None, 0
+    ns, at_ns, steps_ns = entries.ns[wanted], None, np.zeros(len(wanted), np.int64)
     missing: Counter[str] = Counter()
     if timed.any():
         if behind := _behind(at, ns, entries.source[wanted]):
             missing[_BEHIND] = behind
-        stamp, step_ns = _stamps(at, ns)
+        stamp, steps_ns = _stamped(entries, wanted, at, ns)
         order = np.argsort(stamp, kind="stable")
-        wanted, at_ns, ns = wanted[order], stamp[order], ns[order]
-        if step_ns >= _SECOND:
-            at_ns = _spread(at_ns, step_ns)
+        wanted, at_ns, ns, steps_ns = wanted[order], stamp[order], ns[order], steps_ns[order]
     line = of_row[entries.asked[wanted]].astype(np.uint32)
     for number, n in zip(*np.unique(line, return_counts=True), strict=True):
         for what in missing_of[int(number)]:
             missing[what] += int(n)
     formats = sorted({entries.sources[i]["format"] for i in np.unique(entries.source[wanted])})
     return Searches(
-        kind, lines, line, same, at_ns, step_ns, ns, entries.resolution_ns[wanted],
+        kind, lines, line, same, at_ns, steps_ns, ns, entries.resolution_ns[wanted],
         entries.words[wanted], len(entries), {k: n for k, n in left_out.items() if n}, missing,
-        formats, _files(entries), zone, entries.failed[wanted],
+        formats, _files(entries, wanted, steps_ns), zone, entries.failed[wanted],
     )  # fmt: skip
 
 
@@ -205,16 +211,57 @@ def _file_with(entries: Entries, row: int) -> str:
     return PurePath(str(entries.sources[source]["path"])).name
 
 
-def _files(entries: Entries) -> list[dict[str, Any]]:
-    return [
-        {
+def _files(
+    entries: Entries, wanted: NDArray[np.int64], steps_ns: NDArray[np.int64]
+) -> list[dict[str, Any]]:
+    """What was read; ``step_s``: how finely the times of its searches are known, if it has any."""
+    of = entries.source[wanted]
+    found = []
+    for number, source in enumerate(entries.sources):
+        steps = steps_ns[of == number]
+        found.append({
             "name": PurePath(str(source["path"])).name,
             "format": source["format"],
             "refused": source["refused"],
             **{key: source[key] for key in ("lines", "entries", "unread")},
-        }
-        for source in entries.sources
-    ]
+            "searches": len(steps),
+            "step_s": int(steps[0]) / _SECOND if len(steps) and steps[0] else None,
+        })  # fmt: skip
+    return found
+
+
+def _stamped(
+    entries: Entries, wanted: NDArray[np.int64], at: NDArray[np.int64], ns: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The instants to go by, and the step of each, by the clock of its file.
+
+    Few searches of a file may all stand at whole seconds by chance. Such a file is taken to be as
+    fine as the others of its server and format.
+    """
+    source = entries.source[wanted]
+    stamps, steps = at.copy(), np.ones(len(at), np.int64)
+    files = {int(one): np.flatnonzero(source == one) for one in np.unique(source)}
+    known = {one: _stamps(at[mine], ns[mine]) for one, mine in files.items()}
+    finest: dict[tuple[str, str], int] = {}
+    for one, (_, step_ns) in known.items():
+        log = _log_of(entries, one)
+        finest[log] = min(step_ns, finest.get(log, step_ns))
+    for one, mine in files.items():
+        own, step_ns = known[one]
+        if len(mine) < _FEW and finest[_log_of(entries, one)] < step_ns:
+            own, step_ns = at[mine], finest[_log_of(entries, one)]
+        stamps[mine], steps[mine] = own, step_ns
+    # Those of several files together: the first ones of each second would be due at once else.
+    for step_ns in np.unique(steps[steps >= _SECOND]).tolist():
+        mine = np.flatnonzero(steps == step_ns)
+        mine = mine[np.argsort(stamps[mine], kind="stable")]
+        stamps[mine] = _spread(stamps[mine], step_ns)
+    return stamps, steps
+
+
+def _log_of(entries: Entries, source: int) -> tuple[str, str]:
+    found = entries.sources[source]
+    return str(found["format"]), str(found["server"])
 
 
 def _stamps(at: NDArray[np.int64], ns: NDArray[np.uint64]) -> tuple[NDArray[np.int64], int]:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from searchbench.errors import QueryError
 from searchbench.logs.collected import below, category, names
 from searchbench.logs.parquet import Lines, column_of, is_parquet
+from searchbench.whole import IN_PASSING, is_full, not_written
 
 STANDARD_INPUT = "-"
 _HEAD_BYTES = 4096  # by which a file is known again, unpacked
@@ -296,6 +297,8 @@ def with_header(source: Source, folder: Path) -> Source:
             shutil.copyfileobj(stream, made, 1 << 20)
             new = made.tell() - len(header)
     except OSError as error:
+        if is_full(error):
+            raise QueryError(not_written(target, error, *IN_PASSING)) from error
         raise QueryError(f"{source.path} cannot be read: {error.strerror or error}") from error
     except (EOFError, zlib.error, pa.ArrowException) as error:
         raise QueryError(f"{source.path} is damaged: {error}") from error

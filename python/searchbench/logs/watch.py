@@ -2,6 +2,11 @@
 
 Each piece of new lines is written to a file of its own for the core, which reads files. The counts
 of increments add up, so what is said at the end is what ``count`` says of the same lines.
+
+What lies between two pieces is handed on: how the clock stood, by which an hour that passes twice
+is told apart; and of formats whose entries are joined from lines that may be far apart, what their
+reader holds, as between the readings of a record. Of these the last entry may wait for the line
+after it.
 """
 
 from __future__ import annotations
@@ -16,18 +21,23 @@ from typing import Any
 
 from searchbench import _core
 from searchbench.errors import QueryError
-from searchbench.logs.counts import Counts, Options, as_tables, insist_known, settings
+from searchbench.logs.counts import Counts, Opened, Options, as_tables, insist_known, settings
 from searchbench.logs.follow import HEAD_BYTES, GrowingFile, GrowingPipe, Grows
 from searchbench.logs.held import Held, held
 from searchbench.logs.mixed import with_others
 from searchbench.logs.sources import STANDARD_INPUT, Source
+from searchbench.whole import IN_PASSING, not_written
 
-# Their entries are joined from lines that nothing ties together but what comes later.
+# Their entries are joined from lines that nothing ties together but what comes later. What their
+# reader holds is kept from piece to piece; what others lack is waited for here (``held``).
 JOINED = ("mysql-general", "postgresql", "postgresql-csv", "postgresql-json", "slowlog",
           "slowlog-json")  # fmt: skip
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh", b"PAR1")
 _SUMS = ("lines", "entries", "unread", "back", "bytes")
 _EXAMPLES = 5
+
+
+_NOTHING: Opened = (b"", b"", b"", None, None)
 
 
 @dataclass(slots=True)
@@ -40,14 +50,20 @@ class _Watched:
     format: str = ""
     held: Held = field(default_factory=Held)
     header: bytes = b""  # of CSV: the line that names the columns
+    opened: Opened = _NOTHING
+    text: bytes = b""  # lines that were not read, because their entry may go on
+
+    @property
+    def is_open(self) -> bool:
+        """Whether lines were read of which an entry may still be made."""
+        return bool(self.opened[0] or self.text)
 
 
 class Watch:
     """Sources that are followed from now on. To be used as a context, and ended by ``end``.
 
     ``again``: the sources that there are by now; those that were not there before are read from
-    their beginning. QueryError where a source is packed, is no log, or is of a format that cannot
-    be followed.
+    their beginning. QueryError where a source is packed or is no log.
     """
 
     def __init__(
@@ -176,7 +192,7 @@ class Watch:
             if rest and each.grows.ended:
                 text += self._taken(each, rest, at_s)
             given.append((each, text + b"".join(each.held.rest())))
-        last = self._count(given)
+        last = self._count(given, last=True)
         reads = [each.read for each in self._watched if each.format or each.read["refused"]]
         return last, Counts(as_tables(self._all.tables()), reads)
 
@@ -199,12 +215,6 @@ class Watch:
         """From its first lines on a source has a format, or is left out and says why."""
         try:
             form = self._named or self._told(each, head)
-            if form in JOINED:
-                raise QueryError(
-                    f"{each.source.path} is a log of the format {form}, whose entries are joined "
-                    "from several lines and cannot be counted while they are written; read it "
-                    "without --live, again and again with --record"
-                )
         except QueryError as error:
             each.read["refused"] = str(error)
             if all(one.read["refused"] for one in self._watched):
@@ -226,32 +236,50 @@ class Watch:
 
     def _written(self, number: int, text: bytes) -> str:
         path = Path(self._folder.name) / str(number)
-        path.write_bytes(text)
+        try:
+            path.write_bytes(text)
+        except OSError as error:
+            raise QueryError(not_written(path, error, *IN_PASSING)) from error
         return str(path)
 
-    def _count(self, given: Sequence[tuple[_Watched, bytes]]) -> Counts:
-        """Count texts, and add them to what was counted of all."""
-        given = [(each, text) for each, text in given if text]
+    def _count(self, given: Sequence[tuple[_Watched, bytes]], *, last: bool = False) -> Counts:
+        """Count texts, and add them to what was counted of all. ``last``: nothing will follow."""
         log = _core.Log(self._options.distinct)
-        reads: list[dict[str, Any]] = []
-        options = self._options
+        whole = [(e, t) for e, t in given if e.format not in JOINED and t]
+        joined = [(e, t) for e, t in given if e.format in JOINED and (t or (last and e.is_open))]
         try:
-            if given:
-                reads = log.read(
-                    [
-                        (self._written(n, each.header + text), each.source.server, each.format, 0)
-                        for n, (each, text) in enumerate(given)
-                    ],
-                    **settings(options),
-                    threads=options.threads,
-                )
+            reads = [*self._read(log, whole, keep_tail=False),
+                     *self._read(log, joined, keep_tail=not last)]  # fmt: skip
             tables = log.tables()
             self._all.add(tables)
         except ValueError as error:
             raise QueryError(str(error)) from None
-        for (each, _), read in zip(given, reads, strict=True):
-            _join(each, read)
         return Counts(as_tables(tables), reads)
+
+    def _read(
+        self, log: _core.Log, given: Sequence[tuple[_Watched, bytes]], *, keep_tail: bool
+    ) -> list[dict[str, Any]]:
+        """Read texts into a log; each goes on where the last one of its source ended."""
+        if not given:
+            return []
+        reads = log.read(
+            [
+                (self._written(n, each.header + each.text + text), each.source.server,
+                 each.format, 0)
+                for n, (each, text) in enumerate(given)
+            ],
+            **settings(self._options),
+            threads=self._options.threads,
+            keep_tail=keep_tail,
+            opens=[each.opened for each, _ in given],
+        )  # fmt: skip
+        for (each, _), read in zip(given, reads, strict=True):
+            state, _, each.text, *_ = read.pop("open", _NOTHING)
+            last_ns, at_s = read.pop("clock")
+            # What stands in the text is read again, so the clock is as it was before it.
+            each.opened = (state, b"", b"", last_ns, each.opened[4] if at_s is None else at_s)
+            _join(each, read)
+        return reads
 
 
 def _lines(text: bytes) -> list[bytes]:

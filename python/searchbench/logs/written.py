@@ -15,39 +15,37 @@ import orjson
 
 from searchbench.errors import QueryError
 from searchbench.logs.searches import Searches, limits
+from searchbench.whole import beside, not_written
 
 FORMAT = 1
 _SECOND = 1_000_000_000
 _NO_SEARCHES = ("parts of searches", "no searches: writes, settings, pages")
 
 
-def write_searches(path: Path, of: Searches) -> None:
-    """The file. QueryError where it cannot be written."""
+def write_searches(path: Path, of: Searches, told: Mapping[str, Any]) -> Path:
+    """Write the file, and beside it what it is (``about``): both or none. Where that stands.
+
+    QueryError where they cannot be written.
+    """
     heads = [orjson.dumps(line)[:-1] for line in of.lines]
+    place = about_path(path)
     try:
-        with path.open("wb", buffering=1 << 20) as file:
-            if of.at_ns is None:
-                file.writelines(heads[i] + b"}\n" for i in of.line.tolist())
-                return
-            times = zip(of.line.tolist(), of.at_ns.tolist(), strict=True)
-            file.writelines(b'%s,"t":%s}\n' % (heads[i], _seconds(at)) for i, at in times)
+        with beside(path) as part, beside(place) as said:
+            with part.open("wb", buffering=1 << 20) as file:
+                if of.at_ns is None:
+                    file.writelines(heads[i] + b"}\n" for i in of.line.tolist())
+                else:
+                    times = zip(of.line.tolist(), of.at_ns.tolist(), strict=True)
+                    file.writelines(b'%s,"t":%s}\n' % (heads[i], _seconds(at)) for i, at in times)
+            said.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2) + b"\n")
     except OSError as error:
-        raise QueryError(f"{path} cannot be written: {error.strerror or error}") from error
+        raise QueryError(not_written(path, error)) from error
+    return place
 
 
 def about_path(path: Path) -> Path:
     """Where it is written what a file is."""
     return path.with_name(path.name + ".about.json")
-
-
-def write_about(path: Path, about: Mapping[str, Any]) -> Path:
-    """What a file is, beside it. QueryError where it cannot be written."""
-    place = about_path(path)
-    try:
-        place.write_bytes(orjson.dumps(about, option=orjson.OPT_INDENT_2) + b"\n")
-    except OSError as error:
-        raise QueryError(f"{place} cannot be written: {error.strerror or error}") from error
-    return place
 
 
 def about(
@@ -108,16 +106,30 @@ def sentence(log: Searches) -> str:
     ]
     if nowhere := limits(log):
         told.append("the log has no " + ", no ".join(nowhere))
-    if log.step_ns >= _SECOND:
-        told.append(
-            f"its times are whole {'seconds' if log.step_ns == _SECOND else 'minutes'}, and the "
-            "searches of one are spread evenly over it"
-        )
+    told += _coarse(log)
     of = f"{len(log):,} of the log's" if lost else "All"
     return (
         f"{of} {every:,} searches can be asked again, not quite as production was asked: "
         f"{'; '.join(told)}."
     )
+
+
+def _coarse(log: Searches) -> list[str]:
+    """What is to be known of times that are whole seconds or minutes; and whose they are."""
+    found = []
+    every = len(log) and bool((log.steps_ns >= _SECOND).all())
+    for step_ns in np.unique(log.steps_ns[log.steps_ns >= _SECOND]).tolist():
+        files = [f for f in log.files if f["step_s"] == step_ns / _SECOND]
+        named = ", ".join(str(f["name"]) for f in files[:3])
+        named += f" and {len(files) - 3} more" if len(files) > 3 else ""
+        one = every and step_ns == log.step_ns == int(log.steps_ns.min())
+        whose = "its times" if one else f"the times of {named}"
+        n = "" if one else f" ({int((log.steps_ns == step_ns).sum()):,} searches)"
+        found.append(
+            f"{whose}{n} are whole {'seconds' if step_ns == _SECOND else 'minutes'}, and the "
+            "searches of one are spread evenly over it"
+        )
+    return found
 
 
 def study_of(path: Path, written: Searches, warmup_s: float) -> str:

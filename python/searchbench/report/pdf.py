@@ -14,17 +14,26 @@ from typing import Any
 import orjson
 import typst
 
+from searchbench.errors import RecordError
 from searchbench.report.document.blocks import Block, Details, Document, Figure, Table
 from searchbench.report.document.paper import marked, printed
 from searchbench.report.document.text import fit
 from searchbench.report.figures.draw import pdf
+from searchbench.whole import IN_PASSING, not_written
 
 
 def document_pdf(document: Document) -> bytes:
-    """The PDF as bytes; the same content gives the same bytes."""
-    with tempfile.TemporaryDirectory(prefix="searchbench-report-") as name:
-        folder = Path(name)
-        made = typst.compile(lay_out(document, folder), root=folder, timestamp=0)
+    """The PDF as bytes; the same content gives the same bytes.
+
+    RecordError where there is no room for what Typst reads.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="searchbench-report-") as name:
+            folder = Path(name)
+            made = typst.compile(lay_out(document, folder), root=folder, timestamp=0)
+    except OSError as error:
+        place = error.filename or tempfile.gettempdir()
+        raise RecordError(not_written(place, error, *IN_PASSING)) from error
     return bytes(made)
 
 

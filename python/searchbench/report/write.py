@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from searchbench.report.document.records import of_two_records
 from searchbench.report.page import page
 from searchbench.report.pdf import document_pdf
 from searchbench.report.sheets import write_sheets
+from searchbench.whole import not_written, write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +38,22 @@ def write_report(record: Record, judgement: Judgement, out_dir: Path | str) -> R
     try:
         folder.mkdir(parents=True, exist_ok=True)
         made = document(record, judgement)
-        return Report(
-            _whole(folder / "report.html", page(made).encode()),
-            _whole(folder / "report.pdf", document_pdf(made)),
-            write_sheets(judgement, folder),
-        )
+        html, pdf = folder / "report.html", folder / "report.pdf"
+        write_whole([(pdf, document_pdf(made)), (html, page(made).encode())])
+        return Report(html, pdf, write_sheets(judgement, folder))
     except OSError as error:
-        raise RecordError(
-            f"{folder}: the report cannot be written ({error.strerror}); name another folder"
-        ) from error
+        said = not_written(folder, error, "the report", "name another folder")
+        raise RecordError(said) from error
 
 
 def write_comparison(found: RecordComparison, a: Record, b: Record, path: Path) -> Path:
     """Write the page of two records as one HTML file. RecordError where that cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return _whole(path, page(of_two_records(found, a, b)).encode())
+        write_whole([(path, page(of_two_records(found, a, b)).encode())])
     except OSError as error:
-        raise RecordError(
-            f"{path}: the page cannot be written ({error.strerror}); name another file"
-        ) from error
+        raise RecordError(not_written(path, error, "the page")) from error
+    return path
 
 
 def write_log_page(of: LogJudgement, path: Path) -> Path:
@@ -69,16 +65,8 @@ def write_page(made: Document, path: Path) -> Path:
     """Write a document as a page, and beside it as PDF. RecordError where that cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _whole(path.with_suffix(".pdf"), document_pdf(made))
-        return _whole(path, page(made).encode())
+        pdf = path.with_suffix(".pdf")
+        write_whole([(pdf, document_pdf(made)), (path, page(made).encode())])
     except OSError as error:
-        raise RecordError(
-            f"{path}: the page cannot be written ({error.strerror}); name another file"
-        ) from error
-
-
-def _whole(path: Path, content: bytes) -> Path:
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_bytes(content)
-    part.replace(path)
+        raise RecordError(not_written(path, error, "the page")) from error
     return path

@@ -117,7 +117,7 @@ def groups(title: str, rows: Sequence[Row], of: LogJudgement) -> None:
         if timed:
             cell.append("–" if row.share_of_time is None else f"{row.share_of_time:.1%}")
             quantiles = (row.quantiles_s.get(q) for q in ("p50", "p95", "p99"))
-            cell += [seconds(value, of.resolution_s) for value in quantiles]
+            cell += [seconds(value, row.resolution_s or of.resolution_s) for value in quantiles]
         if known:
             cell.append("–" if row.zero is None else f"{row.zero:.1%}")
         cells.append(cell)

@@ -5,7 +5,9 @@ use std::os::unix::fs::FileExt;
 
 use crate::clock::TWICE;
 use crate::detect::detect;
-use crate::format::{Format, Out, Seen, Settings, hold, looks_text, reader, waits};
+use crate::format::{
+    Format, Out, Seen, Settings, begins_slow, hold, looks, looks_text, reader, waits,
+};
 use crate::queries::{Local, Shared};
 use crate::run::Source;
 use crate::source::{Block, LONGEST, Opened, open};
@@ -159,16 +161,32 @@ fn is_rest(format: Format, head: &[u8]) -> bool {
     below.peek().is_none() || below.any(looks_text)
 }
 
-/// Looks at the beginning and at the end of a source.
-pub fn look_at_ends(source: &Source, settings: &Settings) -> AtEnds {
+/// Whether a line begins an entry, where a line that was cut may go on. `before`: the part of that
+/// one; a part of a line may read as one, as `0.0.1 - - [..` does.
+fn is_begun(format: Format, line: &[u8], before: &[u8]) -> bool {
+    let label = |of: &[u8]| of.split(|&b| b == b':').next().map(<[u8]>::to_vec);
+    match format {
+        Format::MysqlSlow => begins_slow(line),
+        Format::Ltsv => label(line) == label(before),
+        Format::Csv | Format::Pattern => true,
+        _ => looks(line) == Some(format),
+    }
+}
+
+/// Looks at the beginning and at the end of a source. `before`: a line that was cut at the end of the
+/// file before it, as far as it is there.
+pub fn look_at_ends(source: &Source, settings: &Settings, before: &[u8]) -> AtEnds {
     let Ok((opened, format, head)) = opened_with_head(source) else {
         return AtEnds::default();
     };
     let settings = settings.of_server(source.server.as_bytes());
     let (mut local, shared) = (Local::default(), Shared::new(0));
-    let mut read = |lines: usize| {
+    let upto = |lines: usize| {
         let end = memchr::memchr_iter(b'\n', &head).nth(lines - 1);
-        let bytes = head[..end.map_or(head.len(), |at| at + 1)].to_vec();
+        &head[..end.map_or(head.len(), |at| at + 1)]
+    };
+    let mut read = |bytes: &[u8]| {
+        let bytes = bytes.to_vec();
         let mut tally = Tally::keeping();
         let mut out = Out {
             tally: &mut tally,
@@ -188,9 +206,21 @@ pub fn look_at_ends(source: &Source, settings: &Settings) -> AtEnds {
         reader.end(&mut out);
         (out.seen, !reader.clock().is_sure())
     };
-    let (first_line, _) = read(1);
-    let (first_lines, _) = read(FIRST_LINES);
-    let bad = first_line.examples.iter().any(|&(line, ..)| line == 1) || is_rest(format, &head);
+    let first = upto(1);
+    let (first_line, _) = read(first);
+    let mut bad = first_line.examples.iter().any(|&(line, ..)| line == 1) || is_rest(format, &head);
+    bad |= format == Format::MysqlSlow && !begins_slow(first);
+    if !before.is_empty() && !bad {
+        let line = first.strip_suffix(b"\n").unwrap_or(first);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let goes_on = read(before).0.unread > 0 && read(&[before, first].concat()).0.unread == 0;
+        bad = goes_on || !is_begun(format, line, before);
+    }
+    // Of a line that was cut the stamp may be, at either end.
+    let lines = upto(FIRST_LINES);
+    let whole = memchr::memrchr(b'\n', lines).map_or(0, |at| at + 1);
+    let begin = if bad { first.len().min(whole) } else { 0 };
+    let (first_lines, _) = read(&lines[begin..whole]);
     let twice = first_lines.notes.iter().any(|&(what, _)| what == TWICE);
     let waits = match opened {
         Opened::File(file, now) => {

@@ -97,7 +97,8 @@ pub struct Read {
     /// Bytes, unpacked, that were read now; with `skip`, where the next reading begins.
     pub bytes: u64,
     pub seen: Seen,
-    /// What is left to the next reading, where `keep_tail` says so.
+    /// What is left to the next reading: how the clock stands, and where `keep_tail` says so all that
+    /// is open.
     pub open: Open,
 }
 
@@ -194,7 +195,14 @@ pub fn read(
     let mut moved: Vec<Moved> = Vec::new();
     let mut tallies: Vec<Tally> = Vec::new();
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| work(&floor))).collect();
+        let started = |_| {
+            let named = std::thread::Builder::new();
+            named.spawn_scoped(scope, || work(&floor)).ok()
+        };
+        let workers: Vec<_> = (0..threads).filter_map(started).collect();
+        if workers.is_empty() {
+            floor.fail("no thread can be started: there is not enough memory".to_owned());
+        }
         let mut go_on = || {
             if !tick(floor.bytes.load(Ordering::Relaxed)) {
                 floor.fail("interrupted".to_owned());
@@ -382,7 +390,7 @@ fn feed(
                 Ok(()) => handed.at_s = at_s,
                 Err(e) => floor.fail(format!("{} cannot be read: {e}", source.path)),
             }
-            if floor.options.keep_tail && !goes_on_here {
+            if !goes_on_here {
                 read.open.at_s = at_s;
             }
         }
@@ -426,7 +434,7 @@ fn feed(
                     (read.bytes, moved) = settled(&text, bytes, &mut open, goes_on_here);
                     if goes_on_here {
                         (handed.text, handed.at_s) = (given_on(&mut open), at_s);
-                    } else if floor.options.keep_tail {
+                    } else {
                         open.at_s = at_s;
                     }
                     read.open = open;
@@ -538,9 +546,7 @@ impl Fed<'_> {
             if !put(work, *at_s) {
                 break;
             }
-            if n + 1 < to || self.keep {
-                *at_s = ends.after_far(file, span, n, *at_s)?;
-            }
+            *at_s = ends.after_far(file, span, n, *at_s)?;
         }
         Ok(())
     }
@@ -737,14 +743,16 @@ fn whole(
         let (bytes, moved) = settled(&text, cutter.bytes, &mut open, goes_on);
         if goes_on {
             text = given_on(&mut open);
-        } else if floor.options.keep_tail {
-            let mut saving = Saving::default();
-            saving.text(format.name().as_bytes());
-            reader.save(&mut saving);
-            open.state = saving.bytes();
-            open.at_s = reader.clock().at_s();
         } else {
-            reader.end(&mut out);
+            open.at_s = reader.clock().at_s();
+            if floor.options.keep_tail {
+                let mut saving = Saving::default();
+                saving.text(format.name().as_bytes());
+                reader.save(&mut saving);
+                open.state = saving.bytes();
+            } else {
+                reader.end(&mut out);
+            }
         }
         let seen = std::mem::take(&mut out.seen);
         floor.seen.lock().unwrap().insert((link.source, 0), seen);

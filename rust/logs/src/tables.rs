@@ -6,7 +6,7 @@
 //! minutes     a row a minute: minute, n, sum_ns, max_ns, zero, errors, coarse, slowest
 //! queries     a row a distinct query: hash, text, n, sum_ns, max_ns, zero, errors, first
 //! hits        n by bucket of the number of hits
-//! resolutions resolution_ns, n
+//! resolutions server, resolution_ns, n; by a record of before: without server
 //! dropped     below, dropped, registers: one row
 //! ```
 //!
@@ -16,7 +16,7 @@ use crate::histogram::BUCKETS;
 use crate::minutes::{COARSE, Minute};
 use crate::queries::{Counts, Shared};
 use crate::run::Log;
-use crate::tally::{Group, KINDS, Tally, WORDS_KIND, words_name};
+use crate::tally::{ANY, Group, KINDS, SERVER, Tally, WORDS_KIND, words_name};
 
 /// A column. Bytes: the values one after another, and where each ends.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,21 +98,34 @@ pub fn of(mut log: Log) -> Vec<(&'static str, Table)> {
         ("minutes", minutes(tally)),
         ("queries", queries(log.queries)),
         ("hits", vec![("n", Column::U64(tally.hits.clone()))]),
-        (
-            "resolutions",
-            vec![
-                (
-                    "resolution_ns",
-                    Column::U64(tally.resolutions.keys().map(|&r| u64::from(r)).collect()),
-                ),
-                (
-                    "n",
-                    Column::U64(tally.resolutions.values().copied().collect()),
-                ),
-            ],
-        ),
+        ("resolutions", resolutions(tally)),
         ("dropped", of_dropped),
     ]
+}
+
+/// By server; one that is not known has no name.
+fn resolutions(tally: &Tally) -> Table {
+    let named = |server| match server {
+        ANY => &b""[..],
+        known => tally.kinds[SERVER].names.get(known),
+    };
+    let mut rows: Vec<(&[u8], u32, u64)> = tally
+        .resolutions
+        .iter()
+        .map(|(&(server, resolution), &n)| (named(server), resolution, n))
+        .collect();
+    rows.sort_unstable();
+    let mut table: Table = vec![
+        ("server", bytes()),
+        ("resolution_ns", Column::U64(Vec::new())),
+        ("n", Column::U64(Vec::new())),
+    ];
+    for (server, resolution, n) in rows {
+        push(&mut table[0].1, server);
+        push_number(&mut table[1].1, u64::from(resolution));
+        push_number(&mut table[2].1, n);
+    }
+    table
 }
 
 fn minutes(tally: &Tally) -> Table {
@@ -266,8 +279,19 @@ pub fn add(log: &mut Log, tables: &[(String, Vec<(String, Column)>)]) -> Result<
             }
             "resolutions" => {
                 let (resolution, n) = (rows.numbers("resolution_ns")?, rows.numbers("n")?);
-                for (&resolution, n) in resolution.iter().zip(n) {
-                    *log.tally.resolutions.entry(resolution as u32).or_default() += n;
+                let named = columns.iter().any(|(column, _)| column == "server");
+                let servers = if named {
+                    rows.texts("server")?
+                } else {
+                    vec![&b""[..]; n.len()]
+                };
+                for ((server, &resolution), n) in servers.into_iter().zip(resolution).zip(n) {
+                    let server = match server {
+                        b"" => ANY,
+                        known => log.tally.kinds[SERVER].names.number(known),
+                    };
+                    let of_server = (server, resolution as u32);
+                    *log.tally.resolutions.entry(of_server).or_default() += n;
                 }
             }
             "dropped" => {

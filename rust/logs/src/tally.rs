@@ -14,7 +14,7 @@ use crate::queries::{Counts, Local, Shared, asked_of, seed_of};
 
 /// What the searches are grouped by. The names are those of the record.
 pub const KINDS: [&str; 7] = ["server", "index", "class", "words", "user", "part", "other"];
-const SERVER: usize = 0;
+pub const SERVER: usize = 0;
 const INDEX: usize = 1;
 const CLASS: usize = 2;
 const WORDS: usize = 3;
@@ -189,6 +189,9 @@ struct LastTime {
     words: Option<usize>,
 }
 
+/// In place of the number of a server that is not known.
+pub const ANY: usize = usize::MAX;
+
 /// Everything that one thread, or one log, counted, without its distinct queries.
 #[derive(Default)]
 pub struct Tally {
@@ -197,14 +200,15 @@ pub struct Tally {
     /// By number of hits: none, one, two to three, four to seven and so on.
     pub hits: Vec<u64>,
     pub minutes: HashMap<i64, Box<Minute>>,
-    /// The finest difference of times that the log can write → entries.
-    pub resolutions: BTreeMap<u32, u64>,
+    /// The number of a server (`ANY`: counted before servers were told apart), the finest difference
+    /// of times that its log can write → entries.
+    pub resolutions: BTreeMap<(usize, u32), u64>,
     cells: Cells,
     busy_words: Vec<Busy>,
     often: Often,
     last_time: Option<LastTime>,
     current: Option<(i64, Box<Minute>)>,
-    last_resolution: (u32, u64),
+    last_resolution: ((usize, u32), u64),
     /// Where entries are kept one by one, and not counted.
     pub kept: Option<Box<Entries>>,
 }
@@ -277,9 +281,10 @@ impl Tally {
             self.hits[doubling] += 1;
         }
         if entry.ns != UNKNOWN {
-            if self.last_resolution.0 != entry.resolution_ns {
+            let of_server = (place[0], entry.resolution_ns);
+            if self.last_resolution.0 != of_server {
                 self.settle_resolution();
-                self.last_resolution.0 = entry.resolution_ns;
+                self.last_resolution.0 = of_server;
             }
             self.last_resolution.1 += 1;
         }
@@ -411,8 +416,14 @@ impl Tally {
         for (minute, cell) in other.minutes {
             self.minutes.entry(minute).or_default().merge(&cell);
         }
-        for (resolution, n) in other.resolutions {
-            *self.resolutions.entry(resolution).or_default() += n;
+        for ((server, resolution), n) in other.resolutions {
+            let server = match server {
+                ANY => ANY,
+                known => self.kinds[SERVER]
+                    .names
+                    .number(other.kinds[SERVER].names.get(known)),
+            };
+            *self.resolutions.entry((server, resolution)).or_default() += n;
         }
     }
 }

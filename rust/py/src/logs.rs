@@ -2,7 +2,7 @@
 //!
 //! Longer than 450 lines, because each call names all its arguments twice, for Rust and for Python.
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use searchbench_logs::clock::Zone;
@@ -147,6 +147,7 @@ impl Log {
                     [state, before, text].map(|bytes| PyBytes::new(py, bytes));
                 one.set_item("open", (state, before, text, last_ns, at_s))?;
             }
+            one.set_item("clock", (read.open.last_ns, read.open.at_s))?;
             if in_parts {
                 let seen = &read.seen;
                 one.set_item("span_ns", seen.first_ns.map(|first| (first, seen.last_ns)))?;
@@ -321,10 +322,10 @@ pub fn log_went_back(from_ns: i64, to_ns: i64) -> Option<bool> {
 /// begins an entry, whether its first stamp is in an hour that passed twice, whether a line waits at
 /// its end for another.
 #[pyfunction]
-#[pyo3(signature = (path, *, server = String::new(), named = String::new(), zone = Vec::new(),
-                    zones = Vec::new(), unit_ns = 0, parameters = Vec::new(),
+#[pyo3(signature = (path, *, server = String::new(), named = String::new(), before = Vec::new(),
+                    zone = Vec::new(), zones = Vec::new(), unit_ns = 0, parameters = Vec::new(),
                     columns = Vec::new(), line = String::new()),
-       text_signature = "(path, *, server='', named='', zone=(), zones=(), unit_ns=0, \
+       text_signature = "(path, *, server='', named='', before=b'', zone=(), zones=(), unit_ns=0, \
                          parameters=(), columns=(), line='')")]
 #[allow(clippy::too_many_arguments)]
 pub fn look_at_ends_of_log(
@@ -332,6 +333,7 @@ pub fn look_at_ends_of_log(
     path: String,
     server: String,
     named: String,
+    before: Vec<u8>,
     zone: Offsets,
     zones: Vec<(String, Offsets)>,
     unit_ns: u64,
@@ -357,7 +359,7 @@ pub fn look_at_ends_of_log(
         format: named,
         ..Source::default()
     };
-    let found = py.detach(|| look_at_ends(&source, &settings));
+    let found = py.detach(|| look_at_ends(&source, &settings, &before));
     Ok((
         found.format.map_or("", Format::name),
         found.format.is_some_and(Format::joins),
@@ -459,7 +461,11 @@ pub fn generate_log(
         }
         plain(&plan, &mut std::fs::File::create(&path)?)
     });
-    done.map_err(PyErr::from)
+    done.map_err(|e| match e.raw_os_error() {
+        // With its number, by which a full disk is known.
+        Some(number) => PyOSError::new_err((number, std::io::Error::from(e.kind()).to_string())),
+        None => PyErr::from(e),
+    })
 }
 
 /// Of each index of a generated log its name and its bytes.

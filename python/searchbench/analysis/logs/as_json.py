@@ -24,6 +24,7 @@ def as_json(of: LogJudgement) -> dict[str, Any]:
         "remarks": [asdict(remark) for remark in of.remarks],
         "all": rows((of.all,))[0] if of.all else None,
         "resolution_s": of.resolution_s,
+        "finer_clocks": asdict(of.finer) if of.finer else None,
         "clock_steps": [asdict(clock) for clock in of.clocks],
         "below_resolution": of.below_resolution,
         "within": {str(limit): share for limit, share in of.within.items()},

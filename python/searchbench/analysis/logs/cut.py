@@ -226,6 +226,12 @@ def _between(low: int, high: int, grid_s: int) -> list[int]:
     return sorted(length for length in tried if max(low, _LEAST_S) < length < high)
 
 
+def _coarser(of: Searches, scale_s: int) -> str:
+    """The files whose times are coarser."""
+    files = [str(f["name"]) for f in of.files if f["step_s"] and f["step_s"] > scale_s]
+    return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+
+
 class _Known:
     """Sums over the log up to each second, so that any window is a difference of two of them."""
 
@@ -256,12 +262,18 @@ class _Known:
         found = [self._made("searches a second", RATE, rate, relative=True)]
         for scale in SCALES_S:
             name = f"dispersion at {scale} s"
-            if self.of.step_ns > scale * _SECOND:
+            fine = self.of.steps_ns <= scale * _SECOND
+            if not fine.any():
                 skipped.append(f"{name}: the log's times are coarser than that")
             elif self.seconds < 2 * scale * IN_A_ROW:
                 skipped.append(f"{name}: the log is too short for it")
             else:
-                of_scale = _Dispersion(self.counted, scale)
+                if not fine.all():
+                    skipped.append(f"{name} of {int((~fine).sum()):,} searches: the times of "
+                                   f"{_coarser(self.of, scale)} are coarser than that; it is that "
+                                   "of the others")  # fmt: skip
+                counts = np.bincount(self.second[fine], minlength=self.seconds)
+                of_scale = _Dispersion(np.concatenate(([0.0], np.cumsum(counts))), scale)
                 found.append(self._made(name, DISPERSION, of_scale, relative=True))
         return found
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,11 @@ WORDS = ((1, "1"), (2, "2"), (3, "3"), (4, "4"), (5, "5"), (10, "6–10"), (20, 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The rows of ``groups`` and of ``times``, by (kind, name). ``clock``: the coarsest of them."""
+    """The rows of ``groups`` and of ``times``, by (kind, name). ``clock``: the coarsest of them.
+
+    A row of a server has its own resolution (``resolutions_ns``) and its own of the ``clocks`` ("":
+    one of all); whatever several servers may be in has the coarsest.
+    """
 
     kinds: NDArray[np.object_]
     names: list[str]
@@ -29,10 +33,14 @@ class Groups:
     buckets: NDArray[np.uint64]
     times: NDArray[np.uint64]
     resolution_ns: int
+    resolutions_ns: Mapping[str, int] = field(default_factory=dict)
     clock: Clock | None = None
+    clocks: Mapping[str, Clock] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, counts: Counts, resolution_ns: int) -> Groups:
+    def of(
+        cls, counts: Counts, resolution_ns: int, resolutions_ns: Mapping[str, int] | None = None
+    ) -> Groups:
         """Read once; all that follows looks up."""
         kinds, names = counts.texts("times", "kind"), counts.texts("times", "name")
         places: dict[tuple[str, str], slice] = {}
@@ -49,6 +57,7 @@ class Groups:
             counts.numbers("times", "bucket"),
             counts.numbers("times", "n"),
             resolution_ns,
+            dict(resolutions_ns or {}),
         )
 
     def rows_of(self, kind: str) -> list[int]:
@@ -72,13 +81,32 @@ class Groups:
         ]
         buckets = np.concatenate([self.buckets[p] for p in places]) if places else self.buckets[:0]
         times = np.concatenate([self.times[p] for p in places]) if places else self.times[:0]
-        return spread(buckets, times, self.total(at)["max_ns"], self.resolution_ns)
+        return spread(buckets, times, self.total(at)["max_ns"], self._resolution_ns(at))
+
+    def known(self, row: int) -> Spread:
+        """The times of a row as its clock lets them be known."""
+        times = self.spread([row])
+        if self.kinds[row] != "server":
+            return times if self.clock is None else self.clock.seen(times)
+        clock = self.clocks.get(self.names[row], self.clocks.get(""))
+        return times if clock is None else clock.seen(times)
+
+    def _resolution_ns(self, rows: Sequence[int]) -> int:
+        """Of a server its own; else the coarsest."""
+        if len(rows) == 1 and self.kinds[rows[0]] == "server":
+            return self.resolutions_ns.get(self.names[rows[0]], self.resolution_ns)
+        return self.resolution_ns
 
     def row(self, name: str, rows: Sequence[int], whole: dict[str, int]) -> Row:
         """One row of figures; ``whole``: what is counted of all searches."""
         own = self.total(rows)
         n, timed, known = own["n"], own["timed"], own["hits_known"]
         times = self.spread(rows) if timed else None
+        seen = times if times is None or self.clock is None else self.clock.seen(times)
+        resolution_s = None
+        if len(rows) == 1 and self.kinds[rows[0]] == "server" and timed:
+            seen = self.known(rows[0])
+            resolution_s = seen.resolution_ns / 1e9
         return Row(
             name,
             n,
@@ -94,7 +122,8 @@ class Groups:
             own["cpu_us"] / own["cpu_known"] / 1e3 if own["cpu_known"] else None,
             own["ios"] / own["ios_known"] if own["ios_known"] else None,
             times.between_s(0.95) if times else None,
-            self.clock.seen(times) if times and self.clock else times,
+            seen,
+            resolution_s,
         )
 
     def by(self, kind: str, whole: dict[str, int], most: int) -> tuple[Row, ...]:

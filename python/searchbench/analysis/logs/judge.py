@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from searchbench.analysis.logs.asked import asked
 from searchbench.analysis.logs.bands import bands
 from searchbench.analysis.logs.clock import Clock, clock_of
+from searchbench.analysis.logs.finer import finer, share_within
 from searchbench.analysis.logs.groups import Groups
 from searchbench.analysis.logs.headline import headline
 from searchbench.analysis.logs.minutes import Minutes
@@ -23,6 +25,7 @@ from searchbench.study.published import Published
 
 _MOST = 50  # rows of a kind
 _WORST = 10  # minutes
+_ENOUGH = 100  # times of a server, to see how finely it writes them
 _SAME_STEP = 0.98  # how closely two servers show the step of one kind of clock
 _WITHIN = (0.001, 0.01, 0.1, 0.5, 1.0, 10.0)
 _BY = ("server", "index", "class", "user")
@@ -47,13 +50,14 @@ def judge_log(
     name; ``new``: met in this increment only; ``published``: what somebody said of such a log.
     """
     resolution = resolution_ns(counts)
-    groups = Groups.of(counts, resolution)
+    groups = Groups.of(counts, resolution, resolutions_ns(counts))
     servers = groups.rows_of("server")
     whole = groups.total(servers)
     clocks = _clocks(groups, servers)
     coarsest = max(clocks.values(), key=lambda clock: clock.step_ns, default=None)
     times = _known(groups.spread(servers), coarsest)
-    groups = replace(groups, clock=coarsest)
+    groups = replace(groups, clock=coarsest, clocks=clocks)
+    each = {groups.names[i]: groups.known(i) for i in servers}
     parts = groups.rows_of("part")
     of_parts = groups.total(parts)
     minutes = Minutes.of(counts)
@@ -71,7 +75,7 @@ def judge_log(
         times,
         times.resolution_ns / 1e9 if whole["timed"] else None,
         times.below_resolution(),
-        {s: times.share_within(s) for s in _WITHIN} if whole["timed"] else {},
+        {s: share_within(list(each.values()), s) for s in _WITHIN} if whole["timed"] else {},
         minutes.mean_rate,
         minutes.busiest,
         {kind: groups.by(kind, whole, _MOST) for kind in _BY},
@@ -103,6 +107,7 @@ def judge_log(
         zones=dict(zones),
         served=groups.row("all parts", parts, of_parts) if of_parts["n"] else None,
         served_by=groups.by("part", of_parts, _MOST),
+        finer=finer(each),
     )
     judged = _without_errors(judged)
     if published is not None:
@@ -143,10 +148,41 @@ def _without_errors(of: LogJudgement) -> LogJudgement:
 
 
 def resolution_ns(counts: Counts) -> int:
-    """The finest difference of times that the logs can write, in nanoseconds."""
+    """The finest difference of times that the logs can write, in nanoseconds: of several servers
+    that of the coarsest."""
     values = counts.numbers("resolutions", "resolution_ns").tolist()
-    n = dict(zip(values, counts.numbers("resolutions", "n").tolist(), strict=True))
+    n: Counter[int] = Counter()
+    for value, times in zip(values, counts.numbers("resolutions", "n").tolist(), strict=True):
+        n[value] += times
     return finest(n, {str(s["format"]) for s in counts.sources if s["entries"]})
+
+
+def resolutions_ns(counts: Counts) -> dict[str, int]:
+    """The same by server, of those that have enough times; empty where it was counted before
+    servers were told apart.
+    """
+    if "server" not in counts.tables["resolutions"].column_names:
+        return {}
+    found: dict[str, Counter[int]] = {}
+    for server, value, times in zip(
+        counts.texts("resolutions", "server"),
+        counts.numbers("resolutions", "resolution_ns").tolist(),
+        counts.numbers("resolutions", "n").tolist(),
+        strict=True,
+    ):
+        found.setdefault(server, Counter())[value] += times
+    if "" in found:
+        return {}
+    often = {server: n for server, n in found.items() if n.total() >= _ENOUGH}
+    return {server: finest(n, _formats_of(counts, server)) for server, n in often.items()}
+
+
+def _formats_of(counts: Counts, server: str) -> set[str]:
+    """The formats of a server's logs; of all where its name is in their lines."""
+    read = [s for s in counts.sources if s["entries"]]
+    return {str(s["format"]) for s in read if s["server"] == server} or {
+        str(s["format"]) for s in read
+    }
 
 
 def _clocks(groups: Groups, servers: list[int]) -> dict[str, Clock]:

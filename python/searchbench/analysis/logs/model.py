@@ -17,7 +17,7 @@ class Row:
     Shares are of the group, but ``share`` and ``share_of_time``, which are of all searches. None:
     the log does not say. ``quantiles_s``: p50, p90, p95, p99, p99.9; 0 is below the resolution.
     ``p95_between_s``: the ends of its interval (``Spread.between_s``). ``times``: all of them, as
-    the clock of the log lets them be known.
+    the clock of the log lets them be known. ``resolution_s``: of a server its own.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Row:
     ios: float | None = None
     p95_between_s: tuple[float, float] | None = None
     times: Spread | None = field(default=None, compare=False, repr=False)
+    resolution_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,22 @@ class Stepping:
 
 
 @dataclass(frozen=True, slots=True)
+class Finer:
+    """What the servers say alone whose clocks are finer than the coarsest of a log.
+
+    ``steps_s``: of all servers, how finely each is known. ``servers``: the finer ones;
+    ``resolution_s``: of the coarsest of these; ``share``: of all times, that they have.
+    """
+
+    steps_s: Mapping[str, float]
+    servers: tuple[str, ...]
+    resolution_s: float
+    share: float
+    quantiles_s: Mapping[str, float | None]
+    bands: Bands
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """What was published, what is so here, and whether that is the same; ``why`` it is not known.
 
@@ -137,6 +154,9 @@ class LogJudgement:
 
     ``clocks``: those that step further than their log writes. ``resolution_s`` is then the greatest
     of these steps, and ``spread`` has the times as they are known by it.
+
+    ``finer``: None where all servers' times are known equally finely; else what is said of all
+    together goes by the coarsest.
 
     ``served``: what agents and shards did for these searches, ``parts`` entries in all, and
     ``served_by`` the same by their index; shares are of these entries. None: no log has any.
@@ -177,3 +197,4 @@ class LogJudgement:
     served: Row | None = None
     served_by: tuple[Row, ...] = ()
     zones: Mapping[str, str] = field(default_factory=dict)
+    finer: Finer | None = None

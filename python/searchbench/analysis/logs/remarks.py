@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 
 from searchbench import _core
-from searchbench.analysis.logs.bands import Band
-from searchbench.analysis.logs.model import LogJudgement, Remark, Row
+from searchbench.analysis.logs.bands import Band, Bands
+from searchbench.analysis.logs.model import Finer, LogJudgement, Remark, Row
 from searchbench.analysis.logs.spread import SLOW_LOGS
 from searchbench.logs.record import NEW_NAMES
 
@@ -107,6 +107,8 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
     yield Remark("note", "Times", text)
     if of.clocks:
         yield Remark("note", "Clock", _clocks(of))
+    if of.finer is not None:
+        yield Remark("note", "Clocks that differ", _finer(of, of.finer))
     if of.below_resolution >= 0.01:
         finest = "one step of the clock" if of.clocks else "the finest that the log writes"
         yield Remark(
@@ -115,7 +117,7 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             f"{finest}; nothing is known about how they differ.",
         )  # fmt: skip
     if of.bands.bands:
-        yield Remark("note", "Bands", _bands(of))
+        yield Remark("note", "Bands", _bands(of.bands, of.resolution_s))
 
 
 def timed_share(of: LogJudgement, all_: Row) -> float | None:
@@ -144,12 +146,34 @@ def _clocks(of: LogJudgement) -> str:
     return f"{said} Only bands that are further apart than {seconds(of.resolution_s)} are found."
 
 
-def _bands(of: LogJudgement) -> str:
-    named = [_band(band, of.resolution_s) for band in of.bands.bands]
+def _finer(of: LogJudgement, finer: Finer) -> str:
+    """How finely each server's times are known, and what the finer ones say alone."""
+    by_step: dict[float, list[str]] = {}
+    for name, step_s in finer.steps_s.items():
+        by_step.setdefault(step_s, []).append(name)
+    named = [f"those of {_named(names)} to {seconds(step)}"
+             for step, names in sorted(by_step.items(), reverse=True)]  # fmt: skip
+    q = {name: bound(value, finer.resolution_s) for name, value in finer.quantiles_s.items()}
+    alone = _named(list(finer.servers))
+    said = f"Times are not known equally finely: {', '.join(named)}. What is said of all together "
+    said += f"goes by the coarsest, {seconds(of.resolution_s)}: differences and bands below that "
+    said += f"are not shown. By {alone} alone ({percent(finer.share)} of the times), half took "
+    said += f"{q['p50']}, 95 % {q['p95']}, 99 % {q['p99']}."
+    return said + (f" {_bands(finer.bands, finer.resolution_s)}" if finer.bands.bands else "")
+
+
+def _named(names: list[str]) -> str:
+    """Up to three names."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _bands(of: Bands, resolution_s: float | None) -> str:
+    named = [_band(band, resolution_s) for band in of.bands]
     many = len(named)
     text = f"Times lie in {many} bands: " if many > 1 else "Times lie in one band: "
     text += ", ".join(named) + "."
-    for at, why in of.bands.doubted[:3]:
+    for at, why in of.doubted[:3]:
         text += f" Another near {seconds(at)} is not told apart: {why}."
     return text
 

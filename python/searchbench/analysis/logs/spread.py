@@ -137,8 +137,12 @@ def spread(
     every, at = np.unique(buckets, return_inverse=True)
     counts = np.bincount(at, weights=n.astype(float), minlength=len(every)).astype(np.int64)
     low, width = spans(every)
-    # All that a narrow bucket of a coarse log can hold is one value.
+    # All that a narrow bucket of a coarse log can hold is one value. A bucket without one has times
+    # of a finer log, which the coarse one would have cut off.
     one = width < resolution_ns
-    low[one] = np.rint((low + (width - 1) / 2)[one] / resolution_ns) * resolution_ns
+    middle, half = (low + (width - 1) / 2)[one], width[one] / 2
+    near = np.rint(middle / resolution_ns) * resolution_ns
+    off = np.floor(middle / resolution_ns) * resolution_ns
+    low[one] = np.where(np.abs(middle - near) <= half, near, off)
     width[one] = 1.0
     return Spread(low, width, counts, max_ns, resolution_ns)

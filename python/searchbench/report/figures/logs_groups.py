@@ -55,7 +55,7 @@ def panels(of: LogJudgement, rows: Sequence[Row], look: Look) -> Chart:
         interpolate="step-after", stroke=MARK, strokeWidth=1, clip=True, aria=False
     )
     own = [
-        {**point, "name": title, "tip": _tip(row, of.resolution_s)}
+        {**point, "name": title, "tip": _tip(row, row.resolution_s or of.resolution_s)}
         for row, title, each in zip(shown, titles, found, strict=True)
         for point in _steps(each)
     ]

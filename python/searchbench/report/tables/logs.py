@@ -28,10 +28,14 @@ def moment(at_s: int) -> str:
 def groups(title: str, rows: Sequence[Row], of: LogJudgement) -> Table:
     """A row a group."""
 
-    def time(value: float | None) -> Cell:
-        if value is None:
-            return NONE
-        return Cell(seconds(value, of.resolution_s), f"{value!r} s")
+    def time(name: str) -> Callable[[Row], Cell]:
+        def cell(row: Row) -> Cell:
+            value = row.max_s if name == "max" else row.quantiles_s.get(name)
+            if value is None:
+                return NONE
+            return Cell(seconds(value, row.resolution_s or of.resolution_s), f"{value!r} s")
+
+        return cell
 
     timed = any(row.quantiles_s for row in rows)
     return table(
@@ -40,10 +44,8 @@ def groups(title: str, rows: Sequence[Row], of: LogJudgement) -> Table:
         number("Searches", lambda r: known(r.n, count)),
         number("Share", lambda r: share(r.share)),
         number("Of all time", lambda r: share(r.share_of_time), when=timed),
-        number("p50", lambda r: time(r.quantiles_s.get("p50")), when=timed),
-        number("p95", lambda r: time(r.quantiles_s.get("p95")), when=timed),
-        number("p99", lambda r: time(r.quantiles_s.get("p99")), when=timed),
-        number("Longest", lambda r: time(r.max_s), when=timed),
+        *(number(name, time(name), when=timed) for name in ("p50", "p95", "p99")),
+        number("Longest", time("max"), when=timed),
         number("No hits", lambda r: share(r.zero), when=any(r.zero is not None for r in rows)),
         number("Failed", lambda r: share(r.errors), when=any(r.errors for r in rows)),
         number("In part", lambda r: share(r.partial), when=any(r.partial for r in rows)),

@@ -46,11 +46,15 @@ pub fn hold(format: Format, bytes: &[u8], begins: bool) -> Option<usize> {
     }
 }
 
-/// Whether a line of an agent waits for its search at the end of `bytes`, the last whole lines.
+/// Whether a line at the end of `bytes`, the last whole lines, waits for another: that of an agent for
+/// its search, or the time of an entry of MySQL's slow log for the entry.
 pub fn waits(format: Format, bytes: &[u8]) -> bool {
     let found = match format {
         Format::SphinxPlain => searches(bytes, true, |line| line.starts_with(b"["), b"(0,1000"),
         Format::SphinxQl => searches(bytes, true, sphinx::begins_ql, b" LIMIT 0,1000"),
+        Format::MysqlSlow => rlines(bytes)
+            .next()
+            .and_then(|(at, line)| line.starts_with(b"# Time: ").then_some(at)),
         _ => None,
     };
     found.is_some_and(|at| at < bytes.len())

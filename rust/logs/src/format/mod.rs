@@ -21,6 +21,7 @@ mod sphinx;
 mod syslog;
 
 pub use hold::{hold, waits};
+pub use mysql::begins_slow;
 pub use prefix::looks_text;
 
 use crate::clock::{Clock, Zone};

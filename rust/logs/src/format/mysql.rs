@@ -24,6 +24,12 @@ pub fn looks_slow(line: &[u8]) -> bool {
     line.starts_with(b"# User@Host: ") || line.starts_with(b"# Query_time: ")
 }
 
+/// Whether a line is the first of an entry of the slow log, or of what a server writes when it starts.
+pub fn begins_slow(line: &[u8]) -> bool {
+    let line = line.trim_ascii_end();
+    line.starts_with(b"# Time: ") || line.starts_with(b"# User@Host: ") || is_preamble(line)
+}
+
 pub fn looks_general(line: &[u8]) -> bool {
     general(line).is_some()
 }
