@@ -70,6 +70,8 @@ pub struct Postgres {
     processes: HashMap<Vec<u8>, Pending>,
     /// A message of text, which lines with a tab continue.
     open: Vec<u8>,
+    /// Bytes of the next block that are the rest of a record of this one.
+    over: usize,
     class: Vec<u8>,
 }
 
@@ -80,6 +82,7 @@ impl Postgres {
             clock: Clock::new(&settings.zone),
             processes: HashMap::new(),
             open: Vec::new(),
+            over: 0,
             class: Vec::new(),
         }
     }
@@ -276,8 +279,11 @@ impl Postgres {
     fn csv(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut cells = Vec::new();
         let mut held: [Vec<u8>; 4] = Default::default();
-        let mut at = block.begin;
         // The rest of a record that began in the block before was read there.
+        let mut at = (block.begin + self.over).min(block.end);
+        let rest = &block.bytes[block.begin..at];
+        let half = u64::from(rest.last().is_some_and(|&byte| byte != b'\n'));
+        out.seen.lines += memchr::memchr_iter(b'\n', rest).count() as u64 + half;
         while at < block.end {
             let line = &block.bytes[at..];
             let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
@@ -317,6 +323,7 @@ impl Postgres {
             };
             self.take(&message, out);
         }
+        self.over = at.saturating_sub(block.end);
     }
 
     fn json(&mut self, line: &[u8], out: &mut Out<'_>) -> bool {

@@ -173,7 +173,8 @@ fn run(name: &'static str, format: Format) {
     let mut tables = tables.into_inner();
     tables.tally.settle();
     tables.local.empty_into(&tables.shared);
-    assert!(tables.shared.kept() > 0);
+    // One input alone may have no query.
+    assert!(tables.reads < 1_000 || tables.shared.kept() > 0);
 }
 
 /// A test for each format, and a format for each that there is.
@@ -268,6 +269,24 @@ fn a_record_of_csv_at_the_end_is_a_line_though_it_has_no_line_break() {
     let text = [record, record.trim_ascii_end()].concat();
     let (seen, _) = of_postgres(Format::PostgresCsv, text.as_bytes());
     assert_eq!((seen.lines, seen.entries, seen.unread), (2, 2, 0));
+}
+
+/// What a statement quotes may look like a record, also where a block begins with it.
+#[test]
+fn a_record_within_a_record_of_csv_is_none_wherever_blocks_are_cut() {
+    let [record, ..] = short::entries(Format::PostgresCsv) else {
+        panic!("there are entries of csvlog")
+    };
+    let quoted = record.replace('"', "\"\"");
+    let text = record.replace("FROM p", &format!("FROM p\n{quoted}"));
+    let cut = text.find('\n').expect("it has two lines") + 1;
+    let text = text.as_bytes();
+    for at in [cut, text.len()] {
+        let two = [block(text, 0, at, 0), block(text, at, text.len(), 1)];
+        let settings = Settings::default();
+        let seen = read(Format::PostgresCsv, &settings, &two, &mut Tables::new());
+        assert_eq!((seen.entries, seen.unread), (1, 0), "cut at {at}");
+    }
 }
 
 #[test]
