@@ -465,6 +465,27 @@ def test_what_else_differs_is_listed_and_what_is_the_same_is_not(tmp_path: Path)
     assert compare_records(a, again).differences == ()
 
 
+def test_how_systems_are_reached_and_where_they_stand_is_not_left_out(tmp_path: Path) -> None:
+    a = record(tmp_path / "a")
+    b = shutil.copytree(a.path, tmp_path / "b")
+    plan = json.loads((b / "plan.json").read_text())
+    for one in plan["treatments"]:
+        one["access"] = {"headers": ["X-Slow: 1"], "compressed": True}
+        one["settings"]["place"] = {"name": "small", "memory_bytes": 256_000_000}
+        one["settings"]["ingest"] = {"connections": 4}
+    plan["judging"]["agreement"]["capture"] = "after"
+    (b / "plan.json").write_text(json.dumps(plan))
+    found = compare_records(a, open_record(b)).differences
+    assert {(d.of, d.what, d.a, d.b) for d in found} == {
+        ("tantivy", "access: headers", "not on record", "X-Slow: 1"),
+        ("tantivy", "access: compressed", "not on record", "yes"),
+        ("tantivy", "place: name", "not on record", "small"),
+        ("tantivy", "place: memory_bytes", "not on record", "256000000"),
+        ("ingest", "connections", "not on record", "4"),
+        ("study", "capture", "before", "after"),
+    }
+
+
 def test_what_would_change_the_answer_comes_with_its_figures(tmp_path: Path) -> None:
     first, *same = runs(tmp_path, (0.0, 0.08, -0.05, 0.04))
     after = record(tmp_path / "b", 0.0044, seed=2)

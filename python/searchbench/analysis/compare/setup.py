@@ -1,4 +1,5 @@
-"""What two records do not have in common: versions, levers, load, documents, the machine."""
+"""What two records do not have in common: versions, levers, how systems are reached and where they
+stand, what goes on beside the readers, load, documents, the machine."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ MACHINE = (
 MISSING = "not on record"
 _EVERY_RUN = ("boot_id",)  # facts of a machine that are others after each start
 _OF_QUERIES = ("name", "digest", "distinct")
+_TABLES = ("place", "ingest", "jobs", "roles", "operation")  # of a treatment, none of the others
 _OF_CORPUS = ("name", "digest", "documents", "text_bytes")
 
 
@@ -147,9 +149,21 @@ def _each(record: Record) -> Iterator[tuple[str, str, Any]]:
         ):
             for key in keys:
                 yield of, key, getattr(table, key)
+    for treatment in record.plan.treatments:
+        for what, value in msgspec.to_builtins(treatment.access).items():
+            yield treatment.system, f"access: {what}", value
+        for name in _TABLES:
+            for what, value in _levers(treatment.settings.get(name, {})):
+                if name == "place":
+                    yield treatment.system, f"place: {what}", value
+                else:
+                    yield name, what, value
     yield "study", "seed", record.plan.seed
     yield "study", "replicates", record.plan.judging.replicates
     yield "study", "index", record.plan.judging.ingest
+    rule = record.plan.judging.agreement
+    yield "study", "capture", rule.capture
+    yield "study", "required agreement", rule.require
     yield "searchbench", "version", record.about.get("searchbench")
     for key, value in record.host.items():
         if key not in (*_EVERY_RUN, "searchbench"):
@@ -157,10 +171,19 @@ def _each(record: Record) -> Iterator[tuple[str, str, Any]]:
     yield "machine", "said to be shared", any(t.host_window.shared for t in trials)
 
 
+def _levers(table: Mapping[str, Any], of: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of a table by its name, such as ``writer.documents_per_s``."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _levers(value, f"{of}{key}.")
+        else:
+            yield f"{of}{key}", value
+
+
 def _said(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _windows(record: Record) -> set[str]:
