@@ -8,6 +8,7 @@ Longer than most files, because each case has its study beside it.
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -180,20 +181,12 @@ def copied(shared: Record, tmp_path: Path) -> Callable[[str, Callable[[pa.Table]
 
     def change(file: str, made: Callable[[pa.Table], pa.Table]) -> Record:
         target = tmp_path / "copy"
-        copy_tree(shared.path, target)
+        shutil.copytree(shared.path, target)
         for path in target.glob(f"trials/*/roles/{file}.parquet"):
             pq.write_table(made(pq.read_table(path)), path)
         return open_record(target)
 
     return change
-
-
-def copy_tree(source: Path, target: Path) -> None:
-    for path in source.rglob("*"):
-        if path.is_file():
-            to = target / path.relative_to(source)
-            to.parent.mkdir(parents=True, exist_ok=True)
-            to.write_bytes(path.read_bytes())
 
 
 def busy(record: Record, system: str) -> list[tuple[Trial, RoleRun]]:
@@ -260,6 +253,7 @@ def test_a_second_reader_has_one_clock_with_the_first_and_files_of_its_own(share
     assert all(t.beside[0].drive is None for t in idle)
 
 
+@pytest.mark.timed
 def test_readers_beside_a_report_take_as_much_longer_as_they_must(shared: Record) -> None:
     """One at a time: twice as long. Each for itself: as long as alone."""
     alone, beside = (median_of_readers(shared, "shared", idle) for idle in (True, False))
@@ -268,6 +262,7 @@ def test_readers_beside_a_report_take_as_much_longer_as_they_must(shared: Record
     assert beside / alone == pytest.approx(1, rel=0.15)
 
 
+@pytest.mark.timed
 def test_the_comparison_says_how_much_slower_readers_are_beside_reports(
     shared: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,9 +270,9 @@ def test_the_comparison_says_how_much_slower_readers_are_beside_reports(
     assert judged.roles is not None
     beside = {pair.label.split()[0]: pair for pair in judged.roles.beside}
     slower = beside["shared"]
-    assert slower.idle_label == "shared clients=0"
+    assert slower.idle_label == "shared reports.clients=0"
     assert slower.ratios["service_p50"].value == pytest.approx(2, rel=0.15)
-    assert slower.ratios["throughput"].value < 0.95  # less than twice: a busy machine slows both
+    assert slower.ratios["throughput"].value < 0.8
     assert beside["apart"].ratios["service_p50"].value == pytest.approx(1, rel=0.15)
     own = {c.metric: c for c in judged.comparisons if {c.a, c.b} == {slower.treatment, slower.idle}}
     for metric in ("service_p50", "throughput"):
@@ -305,15 +300,17 @@ def test_page_sheet_json_and_terminal_have_what_reports_met(
     judged = judged_on_any_machine(shared, monkeypatch)
     assert judged.roles is not None
     found = {r.label: r for r in judged.roles.results}
-    busy_one = found["shared clients=1"]
-    assert found["shared clients=0"].idle
+    busy_one = found["shared reports.clients=1"]
+    assert found["shared reports.clients=0"].idle
     assert busy_one.load == "1 client"
     assert busy_one.asks == 7
     plain = to_json(judged)["roles"]["results"]
-    (same,) = [each for each in plain if each["label"] == "shared clients=1"]
+    (same,) = [each for each in plain if each["label"] == "shared reports.clients=1"]
     assert same["figures"]["requests"]["value"] == busy_one.figures["requests"].value
     said = further_readers(judged)
-    assert any(s.startswith("reports (1 client), shared clients=1: answered ") for s in said)
+    assert any(
+        s.startswith("reports (1 client), shared reports.clients=1: answered ") for s in said
+    )
     report = write_report(shared, judged, tmp_path / "report")
     page = report.html.read_text(encoding="utf-8")
     assert "What the other readers met." in page
