@@ -222,12 +222,18 @@ def _named(treatments: Sequence[Treatment], step: str | None) -> Iterator[Treatm
 
 
 def _short(paths: Sequence[str]) -> dict[str, str]:
-    """The last part of each path where that says enough, else the path without "systems"."""
+    """The last part of each path where that says enough, else the path without "systems".
+
+    A role's clients and rate could be taken for those of the readers, so they have its name.
+    """
     last = [path.rsplit(".", 1)[-1] for path in paths]
-    return {
-        path: end if last.count(end) == 1 or path.startswith("systems.") else path
-        for path, end in zip(paths, last, strict=True)
-    }
+    found = {}
+    for path, end in zip(paths, last, strict=True):
+        if path.startswith("roles.") and end in load_table.STEP_KEYS:
+            found[path] = path.removeprefix("roles.")
+        else:
+            found[path] = end if last.count(end) == 1 or path.startswith("systems.") else path
+    return found
 
 
 def _plain(level: Level) -> str:
