@@ -1,4 +1,7 @@
-"""Logs that really grow and rotate: followed to the last line, and what the end says is exact."""
+"""Logs that really grow and rotate: followed to the last line, and what the end says is exact.
+
+Longer than most files, because each format grows in its own way.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The roles of a study: their keys, what varies, what is left out, every mistake in its place."""
+"""The roles of a study: their keys, what varies, what is left out, every mistake in its place.
+
+Longer than most files, because each mistake has its table beside it.
+"""
 
 from __future__ import annotations
 

@@ -156,11 +156,11 @@ def _within(used: Sequence[Driven], middle: float, found: Changes) -> None:
 
 
 def _late_at_first(used: Sequence[Driven], high: float, found: Changes) -> bool:
-    """Whether all trials that broke the promise were late at their beginning, as they had a backlog
-    of their warm-up to work off, where a full one at about their rate or above kept it.
+    """Whether every trial below the upper end that broke the promise did so as a cold server does.
 
-    A server that is cold when a trial starts has caught up before the middle of a long one. Shorter
-    ones end before: they surely broke the promise at rates that long ones kept by far.
+    It was late at its beginning, as it had a backlog of its warm-up to work off, and a full one at
+    about its rate or above kept the promise. Or it was a short look at a rate that a full one kept
+    by far: it ended before the server had caught up, as it has before the middle of a long one.
     """
     kept = max((d.rate_per_s for d in used if d.full and d.seems_kept), default=0.0)
     broke = [d for d in used if not d.seems_kept and d.rate_per_s < high]
@@ -176,9 +176,9 @@ def _late_at_first(used: Sequence[Driven], high: float, found: Changes) -> bool:
     if not short and _sum_below(places, len(cold)) > BY_CHANCE:
         return False
     found.upper.append(
-        f"At {_rates([*short, *cold])} requests were late at the beginning of a trial, and longer "
-        "trials at about that rate or above kept the promise: the server seems to be cold when a "
-        "trial starts, and may sustain more once it is warm."
+        f"At {_rates([*short, *cold])} the promise was broken in a short trial or at the beginning "
+        "of one, and longer trials at about that rate or above kept it: the server seems to be "
+        "cold when a trial starts, and may sustain more once it is warm."
     )
     return True
 

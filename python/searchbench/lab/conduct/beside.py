@@ -2,8 +2,8 @@
 
 A trial that has roles is driven on an index of its own, a copy of the one that all share, also
 where they are idle: what is compared differs in nothing but them. (Roles that only read leave the
-shared one as it is.) Longer than most files: what a
-role sends, and what became of it, are read side by side.
+shared one as it is.) Longer than most files: what a role sends, and what became of it, are read
+side by side.
 """
 
 from __future__ import annotations
