@@ -24,16 +24,18 @@ RATES = {1: 500.0, 2: 1000.0, 4: 2000.0, 8: 2000.0, 16: 2000.0}
 
 
 def swept(
-    rng: np.random.Generator, blocks: int, *, a_step: float = 0.0, by_block: float = 0.02
-) -> tuple[list[Point], dict[str, int]]:
+    rng: np.random.Generator, blocks: int, *, a_step: float = 0.0, by_block: float = 0.02,
+    turns: bool = False,
+) -> tuple[list[Point], dict[str, int]]:  # fmt: skip
     """A subject whose loads ascend in each block, slower by a share ``a_step`` with every step.
 
-    ``by_block``: how far blocks scatter; windows scatter by 1 %.
+    ``by_block``: how far blocks scatter; windows scatter by 1 %. ``turns``: loads descend in every
+    second block.
     """
     steps, order = [], {}
     for block in range(blocks):
         shared = by_block * rng.standard_normal()
-        for clients, rate in RATES.items():
+        for clients, rate in [*RATES.items()][:: -1 if turns and block % 2 else 1]:
             log = shared + 0.01 * rng.standard_normal() + len(order) * math.log1p(-a_step)
             value = rate * math.exp(log)
             span = Interval(value * 0.98, value * 1.02, 0.95, "batch means")
@@ -95,6 +97,61 @@ def test_a_drift_of_systems_that_are_started_anew_is_seen_in_several_blocks() ->
     rng = np.random.default_rng(2)
     each = [drift.of(*swept(rng, 5, a_step=0.03), anew=True) for _ in range(100)]
     assert sum(one is not None and one.ratio < 1 for one in each) >= 90
+
+
+@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("blocks", [2, 3, 4, 5])
+def test_blocks_that_take_turns_tell_a_drift_from_blocks_that_scatter(
+    blocks: int, anew: bool
+) -> None:
+    """A load that comes early in one block comes late in the next, so the change is seen within
+    blocks, however far these scatter.
+    """
+    rng = np.random.default_rng(blocks)
+    for by_block in (0.02, 0.1):
+        drifting = [
+            drift.of(*swept(rng, blocks, a_step=0.03, by_block=by_block, turns=True), anew=anew)
+            for _ in range(100)
+        ]
+        shown = [one for one in drifting if one is not None]
+        assert len(shown) >= 90
+        assert all(one.sure for one in shown)
+        assert np.median([one.ratio for one in shown]) == pytest.approx(0.97**4, rel=0.02)
+        calm = [
+            drift.of(*swept(rng, blocks, by_block=by_block, turns=True), anew=anew)
+            for _ in range(400)
+        ]
+        assert sum(one is not None for one in calm) <= 26, "5 %, and chance"
+
+
+def worked(rng: np.random.Generator, blocks: int, *, turns: bool) -> str:
+    """What is said of a server of 800/s at any load. A job takes a fifth of its speed for 12 s once
+    in each 60 s, which is the length of one pass through five loads."""
+    steps, order, phase = [], {}, rng.uniform(0, 60)
+    for block in range(blocks):
+        for at, clients in enumerate([4, 8, 12, 16, 20][:: -1 if turns and block % 2 else 1]):
+            when = 60.0 * block + 12.0 * at + np.linspace(0.5, 11.5, 100)
+            value = 800 * (1 - 0.2 * float((((when + phase) % 60) < 12).mean()))
+            value *= math.exp(0.005 * rng.standard_normal())
+            span = Interval(value * 0.99, value * 1.01, 0.95, "batch means")
+            trial = f"{block}-{clients}"
+            order[trial] = len(order)
+            steps.append(
+                Step(system="s", subject="s", treatment=f"c{clients}", label=f"{clients}",
+                     kind="closed", status="valid", clients_asked=clients, trial=trial, levels={},
+                     block=block, answered=Estimate(value, "queries/s", 999, span))
+            )  # fmt: skip
+    own = known_steady(steps)
+    return " ".join(sentences("s", own, drifts=drift.of(own, order) is not None))
+
+
+@pytest.mark.parametrize("blocks", [3, 4, 5])
+def test_a_job_that_comes_back_once_a_pass_is_not_called_an_effect_of_the_load(blocks: int) -> None:
+    claim, rng = "With more clients it answers less", np.random.default_rng(blocks)
+    one_order = sum(claim in worked(rng, blocks, turns=False) for _ in range(100))
+    turned = sum(claim in worked(rng, blocks, turns=True) for _ in range(100))
+    assert one_order >= 20
+    assert turned <= 5
 
 
 def test_nothing_is_known_of_a_drift_where_each_load_was_driven_once() -> None:

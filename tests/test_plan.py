@@ -338,7 +338,7 @@ def test_steps_of_a_started_system_stay_together_and_subjects_are_shuffled(base)
     assert not any(t.control for t in plan.trials)
 
 
-def test_attached_systems_take_turns_within_a_step_and_each_is_first_in_turn(base):
+def test_attached_systems_take_turns_within_a_step_each_is_first_and_blocks_turn_round(base):
     text = "replicates = 2\n" + SWEPT
     text += '[systems.a]\nengine = "tantivy"\nattach = "127.0.0.1:1"\n'
     text += '[systems.b]\nengine = "sqlite"\nattach = "127.0.0.1:2"\n'
@@ -348,7 +348,9 @@ def test_attached_systems_take_turns_within_a_step_and_each_is_first_in_turn(bas
         "a clients=4", "b clients=4", "b clients=1", "a clients=1", "a clients=2", "b clients=2",
     ]  # fmt: skip
     second = [by_id[t.treatment] for t in plan.trials if t.block == 2]
-    assert second[:2] == ["b clients=4", "a clients=4"]
+    assert second == [
+        "b clients=2", "a clients=2", "a clients=1", "b clients=1", "b clients=4", "a clients=4",
+    ]  # fmt: skip
     assert all(t.attach for t in plan.treatments)
 
 

@@ -286,8 +286,11 @@ def _in_turn(treatments: Sequence[Treatment], step: str, block: int) -> Iterator
     """Step after step; within each all subjects, and who is first changes from step to step.
 
     For systems that run anyway: nothing is started, so going from one to another costs nothing.
+    Every second block goes backwards, so nothing that comes back once a pass always meets the same
+    load, and time does not pass for load.
     """
-    for turn, members in enumerate(_grouped((repr(t.levels[step]), t.id) for t in treatments)):
+    steps = [*enumerate(_grouped((repr(t.levels[step]), t.id) for t in treatments))]
+    for turn, members in steps if block % 2 else steps[::-1]:
         first = (turn + block - 1) % len(members)
         yield from (*members[first:], *members[:first])
 

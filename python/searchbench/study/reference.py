@@ -310,8 +310,9 @@ With a *factor* `"load.clients"` the system is started anew for each level inste
 one step leaves behind (caches, a heap, open connections) must not affect the next. It costs one
 start for each level.
 
-If every system is attached, nothing is started, so the systems take turns within each step. A
-replay over systems as found (`[ingest] index = "as-found"`) is a sweep of one step, at its `speed`.
+If every system is attached, nothing is started, so the systems take turns within each step; every
+second block goes through the steps backwards too. A replay over systems as found (`[ingest] index =
+"as-found"`) is a sweep of one step, at its `speed`.
 
 **A load of several stages** changes its rate within a trial. A stage is `[SECONDS, RATE]`, or
 `[SECONDS, FROM, TO]` for a ramp; so a spike, a ramp, or a long soak is a list of stages:

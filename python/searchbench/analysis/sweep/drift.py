@@ -3,8 +3,13 @@
 The steps of a block are driven in the order of the study, mostly by ascending load. So a server
 that becomes slower with the hours looks like one that more load makes slower. Only the same load,
 driven again in a later block, shows the difference; and if each block started its system anew, only
-where the steps were in another order. Systems that each block started anew differ from start to
-start too, which is no drift: there the blocks must agree better than starts that merely scatter.
+where the steps were in another order.
+
+Where blocks had different orders, a load is driven early in one and late in another, and the change
+with time is that of loads *within* blocks: whatever makes one block faster than another as a whole
+is left out. Where all had one order, only whole blocks can be held against each other. Systems that
+each block started anew differ from start to start too, which is no drift: there the blocks must
+agree better than starts that merely scatter.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.stats import intervals, within
@@ -22,9 +28,12 @@ from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.words import percent
 
+F64 = NDArray[np.float64]
+
 MATTERS = 1.05  # less than this in the time of one pass alters nothing that is said of steps
 LEVEL = 0.95  # that a trend, of whichever direction, is more than scatter
 TREND = 4  # blocks, from which on they show their own scatter about a trend
+TURNED = 0.25  # share of the spread of times within blocks that is not the same in all of them
 STARTS = 3  # the same where each started its system anew: two of them scatter, and show no trend
 MEANWHILE = "A server or machine that became slower meanwhile looks like an effect of the load."
 
@@ -60,9 +69,14 @@ def of(own: Sequence[Point], order: Mapping[str, int], *, anew: bool = False) ->
     if len(blocks) < 2 or not used:
         return None
     pass_steps = sum(max(steps) - min(steps) for steps in passes) / len(blocks)
-    when = np.array([[at[i][block] for i in used] for block in blocks]).mean(axis=1)
+    when = np.array([[float(at[i][block]) for i in used] for block in blocks])
     logs = np.log([[speeds[i][block].value for i in used] for block in blocks])
-    x, y = when - when.mean(), logs.mean(axis=1) - logs.mean()
+    turned = _within(when, logs)
+    if turned is not None:
+        slope, sure = turned
+        matters = sure and abs(slope * pass_steps) >= math.log(MATTERS)
+        return Drift(math.exp(slope * pass_steps), len(blocks)) if matters else None
+    x, y = (of_block - of_block.mean() for of_block in (when.mean(axis=1), logs.mean(axis=1)))
     slope = float((x * y).sum() / (x * x).sum())
     change = slope * pass_steps
     if abs(change) < math.log(MATTERS):
@@ -79,6 +93,24 @@ def of(own: Sequence[Point], order: Mapping[str, int], *, anew: bool = False) ->
     else:
         shown = _all_changed([speeds[i] for i in used], slope)
     return Drift(math.exp(change), len(blocks), sure) if shown else None
+
+
+def _within(when: F64, logs: F64) -> tuple[float, bool] | None:
+    """The change of log speed with a step of time within blocks, and whether it is more than
+    scatter; None where the blocks had one order, or there is no scatter to hold it against.
+
+    ``when``, ``logs``: by block and load. Ordinary least squares with an effect of each load, one
+    of each block, and one slope; in a balanced table that is the slope of what both means leave.
+    """
+    x, y = (t - t.mean(axis=0) - t.mean(axis=1, keepdims=True) + t.mean() for t in (when, logs))
+    own, freedom = when - when.mean(axis=1, keepdims=True), (len(x) - 1) * (x.shape[1] - 1) - 1
+    told = float((x * x).sum())
+    if freedom < 1 or told < TURNED * float((own * own).sum()):
+        return None
+    slope = float((x * y).sum()) / told
+    rest = y - slope * x
+    error = math.sqrt(float((rest * rest).sum()) / freedom / told)
+    return slope, abs(slope) > student(0.5 + LEVEL / 2, freedom) * error
 
 
 def sentence(name: str, found: Drift | None) -> str:
