@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Step
 from searchbench.record import open_record
 
+Served = Callable[[Floats, Floats, np.random.Generator], Floats]
 LIMIT = 2000.0  # of four workers of 2 ms
 
 
@@ -22,11 +24,23 @@ def served(due: Floats, query: Floats, rng: np.random.Generator) -> Floats:
     return fixed(4, 0.002)(due, rng)[0] - due
 
 
-def driven(path: Path, rate: float, window_s: float, arrivals: str) -> tuple[Step, str]:
+def slower_until(until_s: float) -> Served:
+    """Nobody waits for another, but answers take longer and longer: 20 ms at first, 400 ms from
+    ``until_s`` on."""
+
+    def responses(due: Floats, query: Floats, rng: np.random.Generator) -> Floats:
+        return 0.02 + 0.38 * np.minimum(1.0, due / until_s)
+
+    return responses
+
+
+def driven(
+    path: Path, rate: float, window_s: float, arrivals: str, server: Served = served
+) -> tuple[Step, str]:
     """The step of one rate, and what is said of it."""
     run = Study(blocks=1, control=None, trial_noise=0.0, block_noise=0.0,
-                judging={"measure": "sweep"})  # fmt: skip
-    run.add("r", server=served, rate_per_s=rate, arrivals=arrivals, seconds=window_s + 1,
+                judging={"measure": "sweep", "promises": ["p99 < 1s"]})  # fmt: skip
+    run.add("r", server=server, rate_per_s=rate, arrivals=arrivals, seconds=window_s + 1,
             levels={"load.rate_per_s": rate})  # fmt: skip
     found = judge(open_record(run.write(path)))
     return found.steps[0], found.verdict.decision
@@ -77,3 +91,33 @@ def test_rates_below_the_limit_are_kept_up_with(tmp_path: Path, rate: float, arr
     assert step.keeps_up is True
     assert f"keeps up with {rate:,.0f} requests per second: " in said
     assert lacking(said) < 0.03, "fewer of random arrivals may have come"
+
+
+@pytest.mark.parametrize("arrivals", ["constant", "poisson"])
+def test_waits_that_grow_no_longer_in_the_end_do_not_say_that_a_rate_is_too_much(
+    tmp_path: Path, arrivals: str
+) -> None:
+    step, said = driven(tmp_path / "r", 800.0, 8.0, arrivals, slower_until(5.0))
+    assert step.achieved is not None
+    assert step.achieved.interval is not None
+    assert step.achieved.interval.high < 0.99
+    assert (step.falls_behind, step.keeps_up) == (None, None)
+    assert "At 800 requests per second r answered more and more slowly, but no longer" in said
+    assert "does not keep up" not in said
+    assert [p.verdict for p in step.promises] == ["cannot tell"]
+    assert "overload" not in {f.kind for f in step.findings}
+
+    step, said = driven(tmp_path / "s", 800.0, 8.0, arrivals, slower_until(9.0))
+    assert (step.falls_behind, step.keeps_up) == (True, False)
+    assert [p.verdict for p in step.promises] == ["broken"]
+
+
+@pytest.mark.parametrize("over", [1.01, 1.02, 1.1, 1.5])
+def test_a_queue_that_grows_to_the_end_seldom_seems_to_have_levelled(
+    tmp_path: Path, over: float
+) -> None:
+    seen = []
+    for seed in range(10):
+        step, _ = driven(tmp_path / f"r{seed}", LIMIT * over, 10.0 + seed / 100, "poisson")
+        seen.append(step.keeps_up is None and step.achieved.interval.high < 0.99)
+    assert sum(seen) <= (2 if over < 1.05 else 0)

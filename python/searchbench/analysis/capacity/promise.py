@@ -105,7 +105,7 @@ class Judged:
     nothing did. The readers had it easier then, so a promise that was kept says nothing.
     ``lasted_s``: warm-up and window. ``stalls_s``: how long the server gave no reply, each time;
     ``stalled``: these alone broke the promise (stalls.py). ``sways``: the variance of what the
-    queue grew by, for each request that was due.
+    queue grew by, for each request that was due. ``levelled``: it grew, but not in the end.
     """
 
     kept: tuple[Kept, ...]
@@ -129,6 +129,7 @@ class Judged:
     stalls_s: tuple[float, ...] = ()
     stalled: bool = False
     sways: float = 0.0
+    levelled: bool = False
 
     @property
     def requests(self) -> int:
@@ -259,7 +260,10 @@ def _as_it_was(promise: tuple[Condition, ...], trace: Trace) -> Judged:
     offered, answered = throughput.offered(trace).value, throughput.answered(trace).value
     of_all = (offered, answered, share, low, high)
     sways = found.per_request() if found is not None else 0.0
-    return Judged(tuple(kept), *of_all, own_fault=False, verdict=verdict, sways=sways)
+    levelled = found is not None and throughput.levelled(found, trace)
+    return Judged(
+        tuple(kept), *of_all, own_fault=False, verdict=verdict, sways=sways, levelled=levelled
+    )
 
 
 def _of_class(condition: Condition, trace: Trace, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -175,8 +175,16 @@ def _weighed(worst: Kept, whole: Judged, *, closed: bool) -> tuple[PromiseVerdic
     if not closed and whole.achieved < throughput.KEEPS_UP:
         behind = f"{100 * whole.achieved:.3g} % of what was offered got a reply in time"
         if whole.achieved_high < throughput.KEEPS_UP:
+            if whole.levelled:
+                return "cannot tell", (
+                    f"{behind}, because waits grew, but no longer in the last third of the window; "
+                    "a longer warm-up would show it"
+                )
             return "broken", f"{behind}, and a promise asks for 99 %"
-        return "cannot tell", f"{behind}, which may be chance; a longer window would show it"
+        return "cannot tell", (
+            f"{behind}, which may be due to how these requests happened to arrive; a longer window "
+            "would show it"
+        )
     if worst.verdict == "holds":
         return "kept", said
     return "cannot tell", f"{said}; a longer window would show it"

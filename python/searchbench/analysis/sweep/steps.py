@@ -124,6 +124,8 @@ def step_of(
     response = within.quantiles((trace.done - trace.due)[good], trace.due[good], window)
     rises = _rises(response_growth, response, trace.window_s)
     behind = _falls_behind(unsent, found, response_growth, rises) if found is not None else None
+    levelled = bool(behind and found and not unsent and throughput.levelled(found, trace))
+    behind = None if levelled else behind
     judging = record.plan.judging
     texts = judging.promises if judging.measure == "sweep" else ()
     void = ", ".join(dict.fromkeys(f.kind for f in bad))
@@ -143,7 +145,7 @@ def step_of(
         answered=None if died else throughput.answered(trace),
         achieved=achieved,
         falls_behind=behind,
-        keeps_up=_keeps_up(behind, achieved, error_share) if achieved else None,
+        keeps_up=_keeps_up(behind, levelled, achieved, error_share) if achieved else None,
         service=within.quantiles((trace.done - trace.sent)[good], trace.due[good], window),
         response=response,
         connect=_opened(trace, connect, inside),
@@ -275,11 +277,16 @@ def _falls_behind(
     return False if kept and not grows else None
 
 
-def _keeps_up(behind: bool | None, achieved: Estimate, error_share: Estimate | None) -> bool | None:
-    """Whether the rate was answered: neither fell it behind, nor did more than 1 % fail."""
+def _keeps_up(
+    behind: bool | None, levelled: bool, achieved: Estimate, error_share: Estimate | None
+) -> bool | None:
+    """Whether the rate was answered: neither fell it behind, nor did more than 1 % fail.
+
+    ``levelled``: what lacks is a queue that grew no longer in the end.
+    """
     failed = error_share is not None and error_share.value > throughput.FAILED
     most = achieved.interval.high if achieved.interval is not None else 1.0
-    if behind or failed or most < throughput.KEEPS_UP:
+    if behind or failed or (most < throughput.KEEPS_UP and not levelled):
         return False
     return True if behind is False and achieved.value >= throughput.KEEPS_UP else None
 

@@ -20,7 +20,7 @@ from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.mixed import MAY_DIFFER
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.steps import OF_WARM_UP
-from searchbench.analysis.trial import pool
+from searchbench.analysis.trial import pool, throughput
 from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
 from searchbench.analysis.trial.replies import REDIRECTS, SIZES
 from searchbench.analysis.trial.served import UNSERVED
@@ -169,6 +169,8 @@ def no_answers(name: str, own: Sequence[Point]) -> list[str]:
 def _rates(name: str, own: Sequence[Point]) -> list[str]:
     over = [p for p in own if p.keeps_up is False]
     unclear = [p for p in own if p.keeps_up is None]
+    levelled = [p for p in unclear if _levelled(p)]
+    unclear = [p for p in unclear if p not in levelled]
     # Above a rate that was not kept up no lower bound is claimed.
     kept = [p for p in own if p.keeps_up and all(p.x < other.x for other in over)]
     said = []
@@ -200,7 +202,22 @@ def _rates(name: str, own: Sequence[Point]) -> list[str]:
             f"At {rates} requests per second the window is too short to say whether {name} keeps "
             "up: drive longer."
         )
+    if levelled:
+        rates = listed([digits(p.x) for p in levelled])
+        said.append(
+            f"At {rates} requests per second {name} answered more and more slowly, but no longer "
+            "in the last third of the window, so the window does not say whether it keeps up: "
+            "drive with a longer warm-up."
+        )
     return said
+
+
+def _levelled(point: Point) -> bool:
+    """Whether less than 99 % was surely answered in a window, and yet nothing fell behind: the
+    queue had levelled in the end.
+    """
+    spans = [s.achieved.interval for s in point.steps if s.achieved is not None]
+    return any(span is not None and span.high < throughput.KEEPS_UP for span in spans)
 
 
 def _resolution(point: Point) -> str:

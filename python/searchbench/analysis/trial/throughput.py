@@ -27,6 +27,7 @@ FOR_A_TREND = 10 * BATCHES  # requests; with fewer a trend is unknown
 LITTLE_TOLERANCE = 0.02  # of the clients' time, which may be unaccounted for
 FIRST = 50  # requests of a drive, of which it is taken how long a reply takes without a queue
 FILLS = 3.0  # times that, after which as many are in flight as ever will be
+LEVELLED = 0.5  # of an even growth; a queue that grows by less at its end has levelled
 KEEPS_UP = 0.99  # of what was offered; below, a system does not keep up
 FAILED = 1 - KEEPS_UP  # of the requests; above, it does not either, however soon it says so
 
@@ -89,6 +90,21 @@ class Achieved:
         half /= self.requests
         low = max(0.0, self.share - half)
         return Interval(low, self.share + half, within.LEVEL, "sway of the queue")
+
+
+def levelled(found: Achieved, trace: Trace) -> bool:
+    """Whether the queue grew and no longer did in the last third of the window: by less than half
+    of what it adds there if it grows evenly.
+
+    As where answers take longer and longer until they take as long as they will. The queue of a
+    server that gets too much grows to the end. It seems to have levelled in about 1 window of 10
+    where its growth is 2.5 times what chance may make (95 %), and hardly ever beyond that. Not of a
+    replay, whose rate may fall in the end; nor where requests fail, which ends their waiting.
+    """
+    failed = float((trace.outcome[trace.measured()] != 0).mean())
+    late, whole = found.grew[-(found.grew.size // 3) :], float(found.grew.sum())
+    even = whole * late.size / found.grew.size
+    return not trace.replay and failed <= FAILED and 0 < whole and late.sum() < LEVELLED * even
 
 
 def achieved(trace: Trace) -> Achieved | None:

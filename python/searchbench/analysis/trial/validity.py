@@ -285,7 +285,8 @@ def _offered(trial: Trial, trace: Trace) -> Iterator[Row]:
     growth = throughput.slope(trace.due[kept], trace.done[kept] - trace.due[kept], trace.window)
     unsent = throughput.unsent(trial, trace)
     behind = found.share < throughput.KEEPS_UP
-    if unsent or (behind and growth is not None and growth > GROWTH):
+    grows = growth is not None and growth > GROWTH and not throughput.levelled(found, trace)
+    if unsent or (behind and grows):
         number = f"{percent(found.share)} of the offered load" + (
             f", {unsent:,} requests never sent" if unsent else ""
         )
