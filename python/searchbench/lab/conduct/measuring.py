@@ -277,7 +277,21 @@ def order_of(run: Run) -> Order:
         order = opened.workload.order(opened.load, opened.seed, run.session.cache)
     else:
         order = opened.workload.order(opened.load, compiled, opened.seed)
+    if isinstance(opened.workload, Operations):
+        order = _as_often_as_tells(run, order)
     return compiled.routed(order, spread)
+
+
+def _as_often_as_tells(run: Run, order: Order) -> Order:
+    """The same, but of draws that all ran out of time when asked alone each is asked once more.
+
+    That they still do is then on record. To wait for the time limit again and again tells no more.
+    """
+    load, captured = run.opened.load, run.session.captured
+    if order.stop_after is None or captured is None or captured.about.mean_s < load.timeout_s:
+        return order
+    each_once = load.window.warmup_requests + len(run.session.bytes().requests)
+    return replace(order, stop_after=min(order.stop_after, each_once))
 
 
 def _fill(run: Run) -> None:
