@@ -157,6 +157,28 @@ def test_runs_of_other_versions_or_made_apart_are_findings(tmp_path: Path) -> No
     assert "not interleaved" not in {f.kind for f in inside.findings}
 
 
+def booted(found: Record, boot_id: str) -> Record:
+    """The same record, of a machine that was started under this name."""
+    path = found.path / "host.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"boot_id": boot_id}))
+    return open_record(found.path)
+
+
+def test_trials_of_two_records_that_overlap_in_time_on_one_machine_are_a_finding(
+    tmp_path: Path,
+) -> None:
+    later = {"started": "2026-01-31T12:00:10Z", "ended": "2026-01-31T12:00:20Z"}
+    a = booted(record(tmp_path / "a"), "one")
+    for name, other, overlaps in (
+        ("b", booted(record(tmp_path / "b", seed=2), "one"), True),
+        ("c", booted(record(tmp_path / "c", seed=2), "another"), False),
+        ("d", booted(record(tmp_path / "d", seed=2, extra=later), "one"), False),
+    ):
+        found = [f for f in compare_records(a, other).findings if f.kind == "at one time"]
+        assert bool(found) is overlaps, name
+        assert all(f.number == f"{a.path} and {other.path}" for f in found)
+
+
 def test_equal_systems_are_seldom_called_different_where_runs_differ(tmp_path: Path) -> None:
     # Runs differ by 2 %, trials by 0.5 %; each of a few records stands for the second in turn.
     effects = norm.ppf((np.arange(8) + 0.5) / 8) * 0.02

@@ -94,6 +94,16 @@ def findings(
             "machine in between counts as the change.",
             "Run both in turn: the first again after the second, at least.",
         )
+    if together := _at_one_time(records):
+        yield Finding(
+            "at one time",
+            "warning",
+            "",
+            " and ".join(together),
+            "Trials of two records were under way at the same time on one machine, so each "
+            "disturbed the other, and their difference may be of that.",
+            "Run them one after the other.",
+        )
     windows = [_windows(record) for record in (before[0], after[0])]
     if all(windows) and windows[0] != windows[1]:
         yield Finding(
@@ -117,6 +127,20 @@ def findings(
         )
     yield from answered.findings(agreed, trials)
     yield from unread.findings(not_read)
+
+
+def _at_one_time(records: Sequence[Record]) -> list[str]:
+    """The first two records of one machine of which trials overlap in time; empty: none do."""
+    for i, one in enumerate(records):
+        for other in records[i + 1 :]:
+            machine = one.host.get("boot_id")
+            if machine is None or other.host.get("boot_id") != machine:
+                continue
+            # Instants of one form in one zone are in the order of their texts.
+            spans = [[(t.started, t.ended) for t in r.trials if t.ended] for r in (one, other)]
+            if any(a < d and c < b for a, b in spans[0] for c, d in spans[1]):
+                return [str(one.path), str(other.path)]
+    return []
 
 
 def _facts(record: Record) -> dict[tuple[str, str], str]:
