@@ -465,7 +465,7 @@ def sweep(queues: Sequence[Queue] = PARTS, clients: Sequence[int] = (1, 2, 4, 8,
         for j, n in enumerate(clients)
     ]
     decision = "\n".join(
-        f"{q.subject} answers at most {q.most_per_s * 0.9:.0f} queries per second, at 16 clients."
+        f"{q.subject} answered up to {q.most_per_s * 0.9:.0f} queries per second, at 16 clients."
         for q in queues
     )
     return Judgement(

@@ -60,7 +60,7 @@ def test_a_server_that_is_fast_by_other_answers_wins_nothing(tmp_path: Path) -> 
         "At 4 clients and 8 clients liar gave other answers than when asked alone (e.g. 200 of 200 "
         "sampled replies), so its times there are not those of the answers asked for. Lower" in said
     )
-    (sentence,) = (line for line in said.split("\n") if line.startswith("liar answers at most"))
+    (sentence,) = (line for line in said.split("\n") if line.startswith("liar answered up to"))
     assert ", at 2 clients. That is the last usable step" in sentence
 
 
@@ -176,7 +176,7 @@ def test_a_step_within_which_the_server_died_has_no_rate(tmp_path: Path) -> None
         "At 4 clients mortal ended (after 3.2 s of 10 s), so what it sustains there is unknown. "
         "Its log may say why." in said
     )
-    assert "mortal answers at most" in said
+    assert "mortal answered up to" in said
     assert ", at 2 clients. That is the last usable step" in said
     assert found.verdict.best is None, "it wins at 1 and 2 clients, and is dead at 4"
 

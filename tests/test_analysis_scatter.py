@@ -176,16 +176,18 @@ def test_a_record_says_what_its_two_drives_show_and_how_to_know_more(tmp_path: P
     assert "Drive each several times (`replicates = 5`), or more loads." in found.decision
 
 
-def of_single_starts(path: Path, seed: int, faster: float = 0.0) -> tuple[bool, str | None, str]:
-    """Two systems in a sweep of one block, each started once at a speed that scatters by 5 %."""
+def of_single_starts(
+    path: Path, seed: int, faster: float = 0.0, blocks: int = 1, **treatment: Any
+) -> tuple[bool, str | None, str]:
+    """Two systems in a sweep, each started once at a speed that scatters by 5 %."""
     rng = np.random.default_rng([seed, 3])
-    run = Study(blocks=1, control=None, seed=seed, trial_noise=0.002, block_noise=0.0,
+    run = Study(blocks=blocks, control=None, seed=seed, trial_noise=0.002, block_noise=0.0,
                 judging={"measure": "sweep"})  # fmt: skip
     for name in ("old", "new"):
         speed = float(np.exp(0.05 * rng.standard_normal())) * (1 + faster * (name == "new"))
         for n in (1, 2, 4):
             run.add(f"{name}{n}", system=name, server=lognormal(0.002 / speed, 0.1), clients=n,
-                    seconds=4, levels={"system": name, "load.clients": n})  # fmt: skip
+                    seconds=4, levels={"system": name, "load.clients": n}, **treatment)  # fmt: skip
     found = judge(open_record(run.write(path))).verdict
     return found.resolved, found.best, found.decision
 
@@ -197,3 +199,15 @@ def test_records_of_single_starts_name_no_best_of_equal_systems(tmp_path: Path) 
     assert "Each system was started once, so no difference below 1" in told_of[0][2]
     resolved, _, decision = of_single_starts(tmp_path / "other", 1, faster=0.6)
     assert resolved, decision
+
+
+def test_the_answer_about_systems_that_ran_already_says_that_one_start_of_each_was_met(
+    tmp_path: Path,
+) -> None:
+    said = "new and old ran already, so one start of each was measured, however often it was driven"
+    ran = {"extra": {"attached": "http://127.0.0.1:1"}}
+    resolved, _, decision = of_single_starts(tmp_path / "ran", 1, faster=0.6, blocks=3, **ran)
+    assert resolved
+    assert said in decision or said.replace("new and old", "old and new") in decision
+    _, _, decision = of_single_starts(tmp_path / "started", 1, faster=0.6, blocks=3)
+    assert "ran already" not in decision

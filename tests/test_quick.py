@@ -169,7 +169,7 @@ def test_a_first_look_at_a_sweep_shows_figures_and_says_no_law_of_its_clients_or
                 )
         return judge(open_record(study.write(tmp_path / name)))
 
-    laws = ("more throughput", "answers at most", "keeps up with", "kept at")
+    laws = ("more throughput", "answered up to", "keeps up with", "kept at")
     for loads in ({"clients": [1, 2, 4, 8]}, {"rate_per_s": [100.0, 200.0]}):
         (key,) = loads
         whole = looked(f"whole-{key}", False, **loads).verdict.decision

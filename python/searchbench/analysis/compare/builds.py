@@ -9,6 +9,7 @@ from itertools import combinations
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.stats.distributions import normal
 from searchbench.analysis.stats.intervals import ALPHA
+from searchbench.analysis.words import listed
 from searchbench.record import Record
 
 # How far the speeds of two builds of one index are taken to scatter (standard deviation) where
@@ -98,7 +99,10 @@ def sentence(floors: Sequence[float]) -> str:
 def said(ratio: float) -> str:
     """Why a difference is not resolved that is below this floor."""
     share = f"{100 * (ratio - 1):.1f} %"
-    return f"the index was built once, and below {share} a difference may be that of two builds"
+    return (
+        f"the index was built once, or used as it was found, and below {share} a difference may be "
+        "that of two builds"
+    )
 
 
 DRIVE_AGAIN = "drive each several times (--repeat 5), which starts it anew"
@@ -130,3 +134,17 @@ def said_of_starts(ratio: float, *, found: bool = False) -> str:
     if found:
         once = "they ran already and were not started by searchbench"
     return f"{once}, and below {share} a difference may be that of two starts"
+
+
+def of_running(names: Sequence[str]) -> str:
+    """That one start of each of these systems was met, which ran already; empty where none did."""
+    if not names:
+        return ""
+    ran = "ran already, so one start of it was" if len(names) == 1 else (
+        "ran already, so one start of each was"
+    )
+    return (
+        f"{listed(names)} {ran} measured, however often it was driven. Another start may be faster "
+        "or slower; by how much shows only if searchbench starts it, or if its records are compared "
+        "after several starts (compare --same)."
+    )

@@ -142,6 +142,8 @@ def _range(ratios: Sequence[Estimate]) -> str:
     low, high = min(span.low for span in spans), max(span.high for span in spans)
     if high > ABSURD * low:
         return f"{digits(low)} times (by the 95 % intervals; no upper limit is known) or more"
+    if digits(low) == digits(high):
+        return f"{digits(low)} times (to three digits, also by the ends of all 95 % intervals)"
     return f"{digits(low)} to {digits(high)} times (the range of the 95 % intervals)"
 
 

@@ -93,7 +93,7 @@ def sentences(
             f"{name} answers {amount(answered)} to {counted(most.x)}{tail}. That is the only "
             "usable step, so nothing is known about more or fewer clients."
         ]
-    said = [f"{name} answers at most {amount(answered)}, at {counted(most.x)}."]
+    said = [f"{name} answered up to {amount(answered)}, at {counted(most.x)}."]
     few = [p for p in own if p.of("answered") is not None and not _interval(p)]
     if most in few:
         said.append(

@@ -110,6 +110,12 @@ def sustained(
     elif any(hidden.values()):
         parts.append([Said(drift.ANEW, Rank.DOUBT)])
     parts.append([*said([builds.of_starts([c.start_floor for c in decide])], Rank.DOUBT)])
+    if any(c.verdict in ("faster", "slower") for c in decide):
+        running = [
+            name for name, own in found.items()
+            if own and not {p.treatment for p in own} & evidence.started
+        ]  # fmt: skip
+        parts.append([*said([builds.of_running(running)], Rank.DOUBT)])
     if not steps:
         parts.append([Said("No step is on record yet, so there is no result.", Rank.ANSWER)])
     header, lines = table(steps)
