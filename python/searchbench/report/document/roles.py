@@ -104,7 +104,7 @@ def section(content: Content) -> Section | None:
         ))  # fmt: skip
     others_read = _reading(judged)
     if others_read:
-        blocks += [Text("What the other readers met.", "lead"), tables.readers(others_read)]
+        blocks += [Text("How the other readers fared.", "lead"), tables.readers(others_read)]
         blocks.append(Text(_READERS, "quiet"))
     drawn = [pair for pair in judged.beside if pair.treatment in judged.over_time]
     for number, pair in enumerate(drawn[:_DRAWN], 1):
@@ -184,7 +184,7 @@ def of_search(content: Content) -> Section | None:
     shown = [r for r in writers if r.visible is not None]
     made: list[tuple[str, Sequence[RoleResult], Block]] = []
     if others_read:
-        made.append(("What the other readers met", others_read, tables.readers(others_read)))
+        made.append(("How the other readers fared", others_read, tables.readers(others_read)))
     if writers:
         made.append(("What was written", writers, tables.writers(writers)))
     if shown:
