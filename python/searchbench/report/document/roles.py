@@ -18,8 +18,8 @@ from searchbench.workload.roles import NOTHING
 
 _HOW = (
     "The readers and every other role each had their own measuring loop, thread and connections. "
-    "All went by one clock. Each trial had its own copy of the same index, even where the roles were "
-    "idle."
+    "All went by one clock. Each trial had its own copy of the same index, even where the roles "
+    "were idle."
 )
 _HOW_READ = (
     "The readers and every other role each had their own measuring loop, thread and connections. "
@@ -51,8 +51,8 @@ _KINDS = {
 
 _OF_SEARCH = (
     "The readers and every other role each had their own measuring loop, thread and connections. "
-    "All went by one clock. Each trial of a search had a system of its own, started on an index of its "
-    "own with the same documents, even where the roles were idle. So every rate began with an "
+    "All went by one clock. Each trial of a search had a system of its own, started on an index of "
+    "its own with the same documents, even where the roles were idle. So every rate began with an "
     "index of the same size. What only a longer time of writing does to an index is in none of the "
     "trials."
 )
