@@ -51,7 +51,7 @@ def test_a_promise_that_only_low_rates_break_is_kept_above_them(name: str, seed:
     if name == "2 % by 12 ms" and found.holds is not None:
         assert found.holds <= 1740 <= (found.fails or math.inf), found.sentence
     assert "The promise was broken at low rates: in " in found.sentence
-    assert "Driven again after that, so low a rate broke it again." in found.sentence
+    assert "When so low a rate was driven again after that, it broke it again." in found.sentence
 
 
 def test_a_promise_that_every_rate_breaks_is_still_said_to_be_broken_at_all() -> None:

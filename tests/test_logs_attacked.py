@@ -323,7 +323,7 @@ def test_more_new_names_than_are_kept_are_not_counted_as_so_many(tmp_path: Path)
             kept = records.add(tmp_path / "record", find([log]), options)
             of = judge_log(kept.counts, new=kept.about["increments"][-1]["new"])
             told.append(said(of, "New").partition(":")[0])
-    assert told == ["", "100 or more classes not met before", "3 classes not met before"]
+    assert told == ["", "100 or more classes not seen before", "3 classes not seen before"]
 
 
 @pytest.mark.parametrize("packed", [False, True])

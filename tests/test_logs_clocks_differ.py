@@ -85,7 +85,7 @@ def test_what_only_the_finer_clock_shows_is_said_of_it_alone(both: tuple[Path, P
     assert [band.at_s for band in of.finer.bands.bands] == pytest.approx([1e-4, 6e-4], rel=0.1)
     (said,) = [remark.text for remark in of.remarks if remark.title == "Clocks that differ"]
     assert "those of coarse to 1 ms, those of fine to 1 µs" in said
-    assert "By fine alone (40 % of the times), half took at most" in said
+    assert "On fine alone (40 % of the times), half took at most" in said
     assert "Times lie in 2 bands: around 97.7 µs (50 %), around 589 µs (50 %)." in said
     assert as_json(of)["finer_clocks"]["servers"] == ("fine",)
 

@@ -233,7 +233,7 @@ def test_a_part_of_a_key_is_not_left(disk: Path, log: Path, tmp_path: Path) -> N
 def test_a_full_standard_output_is_a_failure(log: Path, argv: Sequence[str]) -> None:
     with Path("/dev/full").open("w") as full:
         done = searchbench(log, *argv, out=full)
-        failed(done, "standard output: the disk is full, so all of it was not written")
+        failed(done, "standard output: the disk is full, so the rest of it was not written")
         assert searchbench(log, *argv, out=full, err=full).returncode == 2
 
 

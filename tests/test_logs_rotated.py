@@ -149,7 +149,7 @@ def test_what_was_joined_is_said(tmp_path: Path) -> None:
     (tmp_path / "q.log.1").write_bytes(text[:at])
     (tmp_path / "q.log").write_bytes(text[at:])
     found: Any = judge_log(read([tmp_path / "q.log", tmp_path / "q.log.1"], options))
-    assert said(found, "Rotated files").startswith("q.log was read as what goes on where")
+    assert said(found, "Rotated files").startswith("q.log was read as the continuation of")
 
 
 SAMPLES = sorted(

@@ -313,7 +313,7 @@ def test_page_sheet_json_and_terminal_have_what_reports_met(
     )
     report = write_report(shared, judged, tmp_path / "report")
     page = report.html.read_text(encoding="utf-8")
-    assert "What the other readers met." in page
+    assert "How the other readers fared." in page
     assert "Nothing was written, so trials shared an index." in page
     sheet = (tmp_path / "report" / "roles.csv").read_text()
     assert ",service_p50,s," in sheet

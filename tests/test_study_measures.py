@@ -1,4 +1,4 @@
-"""Sweeps, searches for capacity, and requests that are sent as they are, in study files."""
+"""Sweeps, capacity searches, and requests that are sent as they are, in study files."""
 
 import re
 
@@ -97,13 +97,13 @@ def test_a_search_for_capacity_has_promises_and_chooses_its_loads(base):
         (SHORT + "pause_s = 1\n", ["12:11: `pause_s` is between the steps of a sweep"]),
         (SWEPT + "[agreement]\ncapture = 'after'\n", ['13:11: `capture = "after"` is for trials']),
         (SEARCHED + "[control]\naa = true\n", ["controls are for trials, and this is a search"]),
-        (SEARCHED + "clients = [1, 2]\n", ["12:11: a search for capacity chooses `clients`"]),
-        (SEARCHED + "rate_per_s = 5\n", ["12:14: a search for capacity chooses `rate_per_s`"]),
-        (SEARCHED + "seconds = 5\n", ["12:11: a search for capacity chooses `seconds`"]),
-        (SEARCHED + "warmup_s = 5\n", ["12:12: a search for capacity chooses `warmup_s`"]),
-        (SEARCHED + '[factors]\n"load.rate_per_s" = [1]\n', ["13:22: a search for capacity"]),
+        (SEARCHED + "clients = [1, 2]\n", ["12:11: a capacity search chooses `clients`"]),
+        (SEARCHED + "rate_per_s = 5\n", ["12:14: a capacity search chooses `rate_per_s`"]),
+        (SEARCHED + "seconds = 5\n", ["12:11: a capacity search chooses `seconds`"]),
+        (SEARCHED + "warmup_s = 5\n", ["12:12: a capacity search chooses `warmup_s`"]),
+        (SEARCHED + '[factors]\n"load.rate_per_s" = [1]\n', ["13:22: a capacity search"]),
         (SEARCHED + '[factors]\n"load.effort" = [1]\n', ["13:1: `load.effort` cannot be a factor"]),
-        (SEARCHED + '[verdict]\nmetric = "throughput"\n', ["13:1: a search for capacity is"]),
+        (SEARCHED + '[verdict]\nmetric = "throughput"\n', ["13:1: a capacity search is"]),
         (SHORT + "slo = 'p99 < 1s'\n", ["12:7: `slo` is for a sweep, whose steps it judges"]),
         (SWEPT.replace("seconds = 5", "requests = 5\nslo = 'p99 < 1s'\nabort = true"),
          ["13:9: `abort` judges a window while it is driven"]),
@@ -111,7 +111,7 @@ def test_a_search_for_capacity_has_promises_and_chooses_its_loads(base):
          ["11:22: \"p99 < 50\" is not a promise; give for example"]),
         (SEARCHED.replace("['p99 < 50ms']", "'p99 < 50ms, p9'"),
          ["11:7: \"p9\" (character 13) is not a promise"]),
-        (SEARCHED.replace("slo = ['p99 < 50ms']", "effort = 1"), ["10:17: a search for"]),
+        (SEARCHED.replace("slo = ['p99 < 50ms']", "effort = 1"), ["10:17: a capacity search"]),
     ],
 )  # fmt: skip
 def test_mistakes_in_sweeps_and_searches_have_their_positions(text, said, base):

@@ -168,7 +168,7 @@ def test_what_does_not_go_with_roles_is_named() -> None:
     ]
     swept = HEAD.replace("clients = 1", "clients = [1, 2]")
     (found,) = wrong(groonga, swept)
-    assert found.startswith("12:2: roles are for trials and for searches for capacity, and this is")
+    assert found.startswith("12:2: roles are for trials and for capacity searches, and this is")
     counted = HEAD.replace("seconds = 5", "requests = 50").replace("warmup_s", "warmup_requests")
     assert any("`warmup_s`" in each for each in wrong(groonga, counted))
 
@@ -191,7 +191,7 @@ def test_a_search_for_capacity_may_have_roles_and_then_takes_a_warm_up() -> None
 def test_what_cannot_go_beside_a_search_is_named_with_what_can() -> None:
     lucene = "[systems.lucene]\n"
     fault = '[roles.loss]\ndoes = "fault"\nfault = "kill"\nafter_s = 1\n'
-    lasts = "12:8: in a search for capacity a fault lasts for all of each trial, and is of a"
+    lasts = "12:8: in a capacity search a fault lasts for all of each trial, and is of a"
     assert wrong(lucene + fault, SEARCH)[0].startswith(lasts)
     (found,) = wrong(lucene + fault.replace("after_s = 1\n", ""), SEARCH)
     assert found.startswith(lasts)
@@ -202,12 +202,12 @@ def test_what_cannot_go_beside_a_search_is_named_with_what_can() -> None:
     assert wrong(cluster + node)[0].startswith("14:8: a fault needs `after_s`, above 0")
     job = '[roles.merge]\ndoes = "job"\njob = "merge"\n'
     (found,) = wrong(lucene + job + "after_s = 1\n", SEARCH)
-    assert found.startswith("12:8: the trials of a search for capacity are of many lengths")
+    assert found.startswith("12:8: the trials of a capacity search are of many lengths")
     assert found.endswith("give `every_s`")
     assert read(lucene + job + "every_s = 5\n", SEARCH).measure == "capacity"
     assert read(lucene + job + "every_s = 5\n").measure == "trials"
     (found,) = wrong(lucene + job + "every_s = 500\n", SEARCH)
-    assert found.startswith("15:11: each trial of a search for capacity is as long as `every_s`")
+    assert found.startswith("15:11: each trial of a capacity search is as long as `every_s`")
     (found,) = wrong(lucene + job)
     assert found.endswith("or `every_s`: how often")
 

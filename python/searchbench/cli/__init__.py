@@ -30,13 +30,14 @@ from searchbench.whole import is_full, not_written
 
 _EXIT_CODES = """\
 Exit codes:
-  0    It was done. `report` says no more than that. A sweep without a promise
-       of which everything is void exits with 0 too; its answer says so.
+  0    It was done. From `report`, 0 means no more than that. A sweep without
+       a promise also exits with 0 if all of its steps are void; its answer
+       says so.
   1    Bad news.
        run, load, drnbench: a trial or a step failed, or in one a server
-       stopped answering or answered nothing well; a promise of a sweep is
-       broken, or that of a capacity search at every rate; or a study of
-       trials has no valid one.
+       stopped answering or answered nothing well; a step of a sweep broke a
+       promise, or every rate of a capacity search did; or a study of trials
+       has no valid trial.
        verify: a query differs at the level that the study requires, or a
        system failed.
        compare: a loss is resolved and beyond the threshold, or something is
@@ -46,9 +47,9 @@ Exit codes:
        logs: no search was found.
   2    A mistake in the input, something missing, or nothing to compare; or the
        disk or the memory is full.
-  3    run, load, drnbench: no promise is broken, but for one it cannot be told
-       whether it is kept, or at any rate that a capacity search drove.
-       compare: no loss is resolved, but of something it cannot be told.
+  3    run, load, drnbench: no promise is broken, but it cannot be told whether
+       one is kept (in a capacity search: at any rate that was driven).
+       compare: no loss is resolved, but for something it cannot be told.
   130  Interrupted.
 """
 
@@ -107,7 +108,7 @@ def _out_of_room(error: OSError) -> NoReturn:
         if error.filename is not None:
             said = not_written(error.filename, error)
         else:
-            said = not_written("standard output", error, "all of it", "send it elsewhere")
+            said = not_written("standard output", error, "the rest of it", "send it elsewhere")
         sys.stderr.write(f"searchbench: {said}\n")
         sys.stderr.flush()
     out.drop_readers()

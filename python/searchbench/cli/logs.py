@@ -67,9 +67,9 @@ def logs(
         Write the page to this file; by default, --record writes it into its folder. With --queries,
         --cut or --against it is the page about these.
     zone
-        The time zone of logs that do not name theirs, such as Europe/Paris; of the logs of one
-        server, NAME=ZONE, as in db1=America/New_York. May be given several times. Without it their
-        times are shown as written.
+        The time zone of logs that do not name theirs, such as Europe/Paris; for one server's logs
+        NAME=ZONE, as in db1=America/New_York. May be given several times. Without it, times are
+        shown as written.
     log_format
         The format of all files, if it cannot be recognized from their content.
     line
@@ -90,7 +90,7 @@ def logs(
         The sizes of indexes: a folder of Sphinx's index files, or a file with a NAME and BYTES on
         each line.
     published
-        What somebody published of such a log, as a TOML file. Each of its statements is set beside
+        What somebody published about such a log, as a TOML file. Each statement is set beside
         what this log has: the same, differs, or cannot be told here.
     threads
         How many cores to use; all by default.
@@ -119,11 +119,11 @@ def logs(
         truth about production?
     live
         Follow the logs while they grow: show rate, quantiles, errors and classes of the last minute
-        and since the start, and after Ctrl-C the usual report. Lines that the files have already
+        and since the start, and after Ctrl-C the usual report. Lines that are in the files already
         are not read.
     spark
-        Read the files in the executors of this Spark: local[4], spark://HOST:7077, yarn. The answer
-        is the same as that of one machine. Needs searchbench[spark] and Java.
+        Read the files on the executors of this Spark master: local[4], spark://HOST:7077, yarn. The
+        answer is the same as that of one machine. Needs searchbench[spark] and Java.
     as_json
         Print JSON.
     """

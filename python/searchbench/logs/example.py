@@ -64,7 +64,8 @@ def write_example(folder: Path, lines: int) -> Example:
         _pack(files[1].with_name(".generated"), files[1])
         _as_access_log(files[2].with_name(".generated"), files[2])
     except OSError as error:
-        raise QueryError(not_written(folder, error, "the example")) from error
+        why = not_written(folder, error, "the example", "name another folder")
+        raise QueryError(why) from error
     return Example(files, _BAD, _BAD + timedelta(hours=1))
 
 

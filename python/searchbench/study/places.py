@@ -112,7 +112,7 @@ def check_cold(given: Given, measure: Measure) -> None:
     """Complain of places that are to be cold for a sweep or a search."""
     if measure == "trials":
         return
-    what = "a sweep" if measure == "sweep" else "a search for capacity"
+    what = "a sweep" if measure == "sweep" else "a capacity search"
     for name in named(given.tables, "places"):
         for at, cold in given.values(f"places.{name}", "cold"):
             if cold != "no":

@@ -174,7 +174,7 @@ def _measured(source: Source, study: Study, control: Mapping[str, Any]) -> None:
     elif study.load.get("abort") and study.load.get("warmup_s") is None:
         source.at_value(("load", "abort"), "`abort` judges a window while it is driven, so it has "
                       "to know when that begins: give `warmup_s`")  # fmt: skip
-    what = "a sweep" if study.measure == "sweep" else "a search for capacity"
+    what = "a sweep" if study.measure == "sweep" else "a capacity search"
     wrong = f"controls are for trials, and this is {what}"
     if control.get("aa"):
         source.at_value(("control", "aa"), wrong)
@@ -187,7 +187,7 @@ def _measured(source: Source, study: Study, control: Mapping[str, Any]) -> None:
             "nothing is asked for the first time",
         )
     if study.measure == "capacity" and study.metric:
-        source.at_key(("verdict", "metric"), "a search for capacity is judged by the rate that "
+        source.at_key(("verdict", "metric"), "a capacity search is judged by the rate that "
                       "keeps its promise; leave `metric` out")  # fmt: skip
 
 
@@ -219,7 +219,7 @@ def _traced(source: Source, study: Study) -> None:
         return
     attached = [system.name for system in study.systems if system.attach]
     if study.measure != "trials":
-        what = "a sweep" if study.measure == "sweep" else "a search for capacity"
+        what = "a sweep" if study.measure == "sweep" else "a capacity search"
         wrong = f"`io_sizes` traces trials, and this is {what}: give [load] one load"
     elif attached:
         wrong = f"`io_sizes` traces what a trial starts, and {attached[0]} runs already"

@@ -167,7 +167,7 @@ def go_together(source: Source, study: Study) -> None:
         return
     at = ("roles",)
     if study.measure == "sweep":
-        source.at_key(at, "roles are for trials and for searches for capacity, and this is a "
+        source.at_key(at, "roles are for trials and for capacity searches, and this is a "
                       "sweep: its steps share one system, and the changes of one step would be "
                       "there in the next")  # fmt: skip
     asks = study.operations or "queries" in source.tables
@@ -204,7 +204,7 @@ def go_together(source: Source, study: Study) -> None:
 
 
 def _in_a_search(source: Source, study: Study) -> None:
-    """Complain of what a search for capacity cannot have, though trials can."""
+    """Complain of what a capacity search cannot have, though trials can."""
     if "warmup_s" not in study.load and "load.warmup_s" not in _varied(study):
         source.at_key(("load",), "with roles each trial of a search begins with a system that was "
                       "just started: give `warmup_s`, so long that it is warm then")  # fmt: skip
@@ -215,25 +215,25 @@ def _in_a_search(source: Source, study: Study) -> None:
         if shaped := next((key for key in shapes if _has(study, name, key)), ""):
             source.at_key(
                 at,
-                "the trials of a search for capacity are of many lengths, and each has to have the "
+                "the trials of a capacity search are of many lengths, and each has to have the "
                 f"same {what}; give `{rate}` in place of `{shaped}`",
             )
         passing = any(_has(study, name, key) for key in ("after_s", "for_s"))
         if does == "fault" and (passing or table.get("of", roles.SERVER) == roles.SERVER):
             source.at_key(
                 at,
-                "in a search for capacity a fault lasts for all of each trial, and is of a process "
+                "in a capacity search a fault lasts for all of each trial, and is of a process "
                 "without which the service still answers: give `of`, and leave `after_s` and "
                 "`for_s` out; how long until answers are normal is for trials",
             )
         elif does == "job" and not _has(study, name, "every_s"):
             source.at_key(
                 at,
-                "the trials of a search for capacity are of many lengths, so a job that is done "
+                "the trials of a capacity search are of many lengths, so a job that is done "
                 "once takes another share of each: give `every_s`",
             )
         elif float(table.get("every_s") or 0.0) > LONGEST_S:
-            source.at_value((*at, "every_s"), "each trial of a search for capacity is as long as "
+            source.at_value((*at, "every_s"), "each trial of a capacity search is as long as "
                             f"`every_s`, or several times that: at most {LONGEST_S:g}")  # fmt: skip
 
 

@@ -240,7 +240,7 @@ def check_load(given: Given) -> None:
     source, load, first = given.source, given.tables["load"], given.first("load")
     given.complain("load", first, load_table.problems(first.table, first.levels))
     if first.table.get("find_capacity") and first.table.get("warmup_s") is not None:
-        alone = "a search for capacity chooses `warmup_s` itself unless it has roles; leave it out"
+        alone = "a capacity search chooses `warmup_s` itself unless it has roles; leave it out"
         given.complain("load", first, [("warmup_s", alone)] * ("roles" not in source.tables))
     given.files("load", "times")
     for i, sentence in load_table.promise_problems(load):

@@ -72,7 +72,7 @@ class Screen:
                 for name, row, per_s in figures]  # fmt: skip
         titles = ["", "searches", "a second", *(["p50", "p95", "p99", "longest"] if timed else []),
                   "no hits", "failed"]  # fmt: skip
-        lines = [head, "Ctrl-C ends it and shows the findings", ""]
+        lines = [head, "Ctrl-C ends it and shows the report", ""]
         lines += out.laid_out(titles, made, ("longest", "no hits"), width)
         if view.classes:
             lines += ["", *_classes(view, width, timed=timed)]

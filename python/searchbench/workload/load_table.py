@@ -143,7 +143,7 @@ _GOES_WITH: Mapping[str, Mapping[str, str]] = {
     "stages": {
         "judged_stage": "`judged_stage` is one of the `stages`, and there are none",
         "capacity_per_s": "the rates of `stages` are shares of `capacity_per_s`, and there are "
-        "none (a search for the capacity: find_capacity = true)",
+        "none (a capacity search: find_capacity = true)",
     },
     "slo": {"abort": "`abort` ends a sweep that broke its promise: give one with `slo`"},
     "cache_hit": {
@@ -241,18 +241,18 @@ def longest_window_s(effort: float) -> float:
 
 
 def _search_problems(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is wrong with the table of a search for capacity."""
+    """What is wrong with the table of a capacity search."""
     if given.get("kind") not in (None, "open"):
         told = show(given["kind"])
-        yield "kind", f"a search for capacity drives open loops; leave `kind = {told}` out"
+        yield "kind", f"a capacity search drives open loops; leave `kind = {told}` out"
     for key in _OF_SEARCH:
         if given.get(key) is not None:
-            yield key, f"a search for capacity chooses `{key}` itself; leave it out"
+            yield key, f"a capacity search chooses `{key}` itself; leave it out"
     if given.get("abort"):
-        yield "abort", "a search for capacity goes on after a broken promise; leave `abort` out"
+        yield "abort", "a capacity search goes on after a broken promise; leave `abort` out"
     if not promises_of(given):
         key = "slo" if "slo" in given else "find_capacity"
-        yield key, f'a search for capacity needs a promise: slo = "{_PROMISE}"'
+        yield key, f'a capacity search needs a promise: slo = "{_PROMISE}"'
 
 
 def _shape_problems(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

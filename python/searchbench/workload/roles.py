@@ -116,7 +116,7 @@ _OF: Mapping[str, tuple[str, ...]] = {
 _ONLY_GIVEN = ("stages", "arrivals", "times", "speed")
 """Left out where the study does not have them: a treatment is known by its keys."""
 AFTER_A_WHILE = "a fault needs `after_s`, above 0: what is normal is seen in the window before it"
-"""But in a search for capacity, where it lasts for all of each trial."""
+"""But in a capacity search, where it lasts for all of each trial."""
 PACES = ("documents_per_s", "every_s", "stages", "times", "clients")
 """The keys of which a writer has one: how fast it writes."""
 READING_PACES = ("clients", "rate_per_s", "every_s", "stages", "times")

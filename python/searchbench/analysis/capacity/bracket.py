@@ -145,9 +145,9 @@ def _between_stalls(found: Bracket, seen: Seen) -> Bracket:
         )
     elif least > time.allowed:
         said = (
-            f"{HOW_OFTEN} does not tell which rate keeps the promise in the long run: of a stall "
-            "only what waits longer than the limit is late, and at lower rates less does. Longer "
-            "trials (more effort) would show more."
+            f"{HOW_OFTEN} does not tell which rate keeps the promise in the long run: of the "
+            "requests that meet a stall, only those that wait longer than the limit are late, and "
+            "at lower rates fewer do. Longer trials (more effort) would show more."
         )
     told = found.sentence
     if found.holds is not None and seen.stalled:
@@ -174,8 +174,8 @@ def _after_overload(found: Bracket, seen: Seen) -> Bracket:
     said = (
         f"{how}: it kept the "
         f"promise at {per_s(top.rate_per_s)} before {per_s(over.rate_per_s)} was driven, and broke "
-        f"it at that rate afterwards. {told} Which rates it keeps if it was never overloaded is "
-        f"not known: start it anew, and drive rates below {per_s(over.rate_per_s)} only."
+        f"it at that rate afterwards. {told} Which rates it sustains without an overload is "
+        f"not known: start it anew, and drive only rates below {per_s(over.rate_per_s)}."
     )
     return Bracket(found.holds, None, said)
 
@@ -198,7 +198,7 @@ def _bracket(seen: Seen, effort: float) -> Bracket:
         elif any(d.judged.kept_alone for d in seen.driven):
             why = (
                 "Nothing is known about the capacity of readers with roles beside them: in the "
-                "trials that kept the promise these did not go on as they should."
+                "trials that kept the promise, the roles did not go on as they should."
             )
         elif any(d.judged.changed for d in seen.driven):
             why = all_changed(seen)
@@ -410,7 +410,8 @@ def _nothing_holds(seen: Seen) -> str:
         for k in least.judged.kept
         if k.share >= k.condition.allowed
     ]
-    reason = "; ".join(broken) or f"only {least.judged.achieved:.1%} got a reply in time"
+    behind = f"only {least.judged.achieved:.1%} of what was offered got a reply within the window"
+    reason = "; ".join(broken) or behind
     n = len(used)
     said = (
         f"The promise was broken even at {per_s(least.rate_per_s)}, the lowest rate of {n} "

@@ -150,8 +150,8 @@ def _within(used: Sequence[Driven], middle: float, found: Changes) -> None:
     ):
         if len(those) >= max(2, len(of) / 2):
             side.append(
-                f"In {len(those)} of {len(of)} trials response times became {how} from beginning "
-                f"to end: the server {may}."
+                f"In {len(those)} of {len(of)} trials response times became {how} from the "
+                f"beginning of the window to its end: the server {may}."
             )
 
 
@@ -206,7 +206,7 @@ def _cold_starts(used: Sequence[Driven], found: Changes) -> None:
         places = sum(k.slowest_at for k in kept)
         if kept[0].condition.limit_ns and _sum_below(places, len(kept)) < COLD:
             found.upper.append(
-                f"In all of {len(kept)} trials, the slowest requests came at the beginning: the "
+                f"In all {len(kept)} trials, the slowest requests came at the beginning: the "
                 "server seems to be cold when a trial starts, and may sustain more once it is warm."
             )
             return

@@ -73,8 +73,8 @@ class Failing:
             )
         if self.unclear:
             return (
-                f"{percent(self.share)} of all requests fail, and too few of them, or too few "
-                "bursts, to say whether the rate decides over that. So it is not known which rate "
+                f"{percent(self.share)} of all requests fail: too few, or in too few bursts, to "
+                "say whether that depends on the rate. So it is not known which rate "
                 f"keeps {text}: longer trials (more effort) would show more."
             )
         said = (

@@ -37,7 +37,7 @@ def changed_in_time(found: Bracket, seen: Seen) -> Bracket:
     n, of = len(out), len(seen.driven)
     said = (
         f"{upper(what)} with the time, and not with the rate: in one trial, at "
-        f"{per_s(same.rate_per_s)}, they were as when the same was asked alone, and in another, at "
+        f"{per_s(same.rate_per_s)}, they were the same as when asked alone, and in another, at "
         f"{per_s(other.rate_per_s)}, they were not ({_others(seen)}). So it is not known which "
         "rate keeps the promise: see whether its documents or settings changed meanwhile, and "
         f"search again. {n} of {of} trials {plural(n, 'is', 'are')} left out."

@@ -78,9 +78,9 @@ def above_low(found: Bracket, whole: Seen, seen: Seen) -> Bracket:
         )
         return Bracket(None, found.fails, said)
     said += (
-        "Driven again after that, so low a rate broke it again. A system that collects requests "
-        "does this, and so does one whose processors sleep between requests. From which rate "
-        f"between these on it keeps the promise is not known. Above: {told}"
+        "When so low a rate was driven again after that, it broke it again. A system that "
+        "collects requests does this, and so does one whose processors sleep between requests. "
+        f"From which rate between these on it keeps the promise is not known. Above: {told}"
     )
     return replace(found, sentence=said, broken_up_to=top.rate_per_s)
 

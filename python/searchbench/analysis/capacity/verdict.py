@@ -234,7 +234,7 @@ def rough(*those: Capacity) -> str:
     least = min(one.effort for one in few)
     said = f"at an effort of {least:g} intervals miss too often"
     if enough > SURE_EFFORT:
-        said += " where requests may take so long"
+        said += " of such servers"
     return f"which is not resolved: {said}; search with --effort {enough:.2g} or more"
 
 

@@ -147,8 +147,8 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
     """
     if not ((of.ns != UNKNOWN) & ~of.failed).any():
         raise RecordError(
-            "the log does not say how long its searches took, so there is nothing to hold against "
-            "the record: let the server write it ($request_time in nginx, %D in Apache)"
+            "the log does not say how long its searches took, so there is nothing to compare "
+            "with the record: let the server write it ($request_time in nginx, %D in Apache)"
         )
     judged = judge(record) if judged is None else judged
     names, of_class = of.classes()
@@ -169,7 +169,7 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
             found.append(held if cut_s is None else _of_slow_ones(held, cut_s))
     if not found:
         raise RecordError(
-            f"{record.path} has no valid trial to hold against the log{_invalid(judged)}"
+            f"{record.path} has no valid trial to compare with the log{_invalid(judged)}"
         )
     return tuple(found)
 

@@ -155,9 +155,9 @@ def _finer(of: LogJudgement, finer: Finer) -> str:
              for step, names in sorted(by_step.items(), reverse=True)]  # fmt: skip
     q = {name: bound(value, finer.resolution_s) for name, value in finer.quantiles_s.items()}
     alone = _named(list(finer.servers))
-    said = f"Times are not known equally finely: {', '.join(named)}. What is said of all together "
-    said += f"goes by the coarsest, {seconds(of.resolution_s)}: differences and bands below that "
-    said += f"are not shown. By {alone} alone ({percent(finer.share)} of the times), half took "
+    said = f"Times are not known equally finely: {', '.join(named)}. Figures for all of them go "
+    said += f"by the coarsest, {seconds(of.resolution_s)}: differences and bands below that are "
+    said += f"not shown. On {alone} alone ({percent(finer.share)} of the times), half took "
     said += f"{q['p50']}, 95 % {q['p95']}, 99 % {q['p99']}."
     return said + (f" {_bands(finer.bands, finer.resolution_s)}" if finer.bands.bands else "")
 
@@ -191,8 +191,8 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
     if of.rate_mean and of.rate_peak and of.first_s is not None and of.last_s is not None:
         yield Remark(
             "note", "Rate",
-            f"{all_.n:,} searches: {of.rate_mean:.3g} a second on average, {of.rate_peak:.3g} a "
-            f"second in the busiest minute, {of.rate_peak / of.rate_mean:.3g} times as many.",
+            f"{all_.n:,} searches: {of.rate_mean:.3g} a second on average, and {of.rate_peak:.3g} "
+            f"a second in the busiest minute, {of.rate_peak / of.rate_mean:.3g} times as many.",
         )  # fmt: skip
     if hour := of.worst_hour:
         at = datetime.fromtimestamp(hour.at_s, UTC).strftime("%Y-%m-%d %H:%M")
@@ -201,8 +201,7 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             f"In the hour from {at} on ({clock_of(of)}), {hour.n:,} searches took "
             f"{seconds(hour.mean_s)} on average, {hour.mean_s / hour.usual_s:.2g} times as long as "
             f"in the median of {hour.hours:,} hours ({seconds(hour.usual_s)}). "
-            f"Of all the time that searches took, it has "
-            f"{percent(hour.share_of_time)}.",
+            f"This hour has {percent(hour.share_of_time)} of all the time that searches took.",
             "Read the lines of that hour alone to see which server and which class it was.",
         )  # fmt: skip
     if (first := heaviest(of)) is not None:
@@ -321,7 +320,7 @@ def _new(of: LogJudgement) -> Iterator[Remark]:
         word = kind if len(names) == 1 else several
         shown = ", ".join(f"`{name}`" for name in names[:5]) + (", .." if len(names) > 5 else "")
         more = " or more" if len(names) >= NEW_NAMES else ""
-        yield Remark("note", "New", f"{len(names)}{more} {word} not met before: {shown}.")
+        yield Remark("note", "New", f"{len(names)}{more} {word} not seen before: {shown}.")
 
 
 def _reading(of: LogJudgement) -> Iterator[Remark]:
@@ -345,8 +344,8 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
         if source.get("goes_on"):
             yield Remark(
                 "note", "Rotated files",
-                f"{name} was read as what goes on where the file before it ended: an entry that "
-                "begins in one and ends in the other is counted once.",
+                f"{name} was read as the continuation of the file before it: an entry that begins "
+                "in one and ends in the other is counted once.",
             )  # fmt: skip
         yield from _long(source, name, notes)
         for what, n in notes.items():
@@ -373,15 +372,14 @@ def _set_back(
     if others > 0:
         yield Remark(
             "note", "A clock that went back",
-            f"{name}: {others:,} times an entry is more than a minute earlier than the one above "
-            "it.",
+            f"{name}: {others:,} × an entry is more than a minute earlier than the one above it.",
         )  # fmt: skip
     if second := notes.pop(_core.LOG_SECOND, 0):
         first = notes.pop(_core.LOG_TWICE, 0)
         yield Remark(
             "note", "An hour that passed twice",
-            f"{name}: the clock was set back between two entries. {first:,} × an entry is of the "
-            f"first passing of that hour, {second:,} × of the second.",
+            f"{name}: the clock was set back between two entries. {first:,} entries are of the "
+            f"first passing of that hour, {second:,} of the second.",
         )  # fmt: skip
 
 

@@ -160,7 +160,8 @@ def sentence(r: RoleResult) -> str:
         said.append(f"{percent(failed)} failed")
     if r.left_out:
         n = r.left_out
-        said.append(f"{n} {plural(n, 'trial', 'trials')} left out, as the generator was late")
+        out = f"{n} {plural(n, 'trial', 'trials')} left out"
+        said.append(f"{out}, because the load generator was late")
     return f"{r.role} ({r.load}), {r.label}: {', '.join(said)}."
 
 
@@ -203,8 +204,8 @@ def _rows(record: Record, trial: Trial, run: RoleRun) -> Iterator[Row]:
             "other answers under load", "invalid" if wrong else "warning",
             f"{run.name}: {differ:,} of {looked:,} sampled replies{errors}",
             f"Under load the server gave {run.name} other answers than when asked alone, so its "
-            "times are not those of the answers that it asks for, and the readers were not beside "
-            "them.",
+            "times are not those of the right answers, and the readers were not measured beside "
+            "what the study asks about.",
             "Lower the load until the answers agree, or raise the server's own limits.",
         )  # fmt: skip
     writer = next((r for r in trial.beside if r.does == "write" and r.drive is not None), None)
@@ -220,8 +221,8 @@ def _answered(trial: Trial, run: RoleRun, trace: Trace) -> Iterator[Row]:
     if not n:
         yield (
             "nothing asked", "warning", run.name,
-            "None of its requests was due in the window, so the readers had the system to "
-            "themselves in it.",
+            "None of its requests was due in the window, so the readers were measured without "
+            "this role.",
             "A longer window, or a role that asks more often.",
         )  # fmt: skip
         return
@@ -239,7 +240,7 @@ def _answered(trial: Trial, run: RoleRun, trace: Trace) -> Iterator[Row]:
     elif failed > validity.ERRORS_INVALID * n:
         yield (
             "errors of a role", "warning", number,
-            f"These requests of {run.name} failed. In its quantiles they took forever.",
+            f"These requests of {run.name} failed. Its quantiles count them as taking forever.",
             "That is a result. If it is not what you ask about, lower its load, or give it a "
             "longer `timeout_s`.",
         )  # fmt: skip
@@ -257,8 +258,8 @@ def _waited(run: RoleRun, trace: Trace) -> Iterator[Row]:
         yield (
             "a role's connections", "warning",
             f"{run.name}: {percent(share)} of {n:,} requests waited for one of its {connections}",
-            "All connections of this role were busy then, so its response times have a wait in "
-            "them that more connections may not have had.",
+            "All connections of this role were busy then, so its response times include a wait "
+            "that more connections might avoid.",
             "Give it more `connections`, or ask less often.",
         )  # fmt: skip
 

@@ -173,7 +173,7 @@ def _weighed(worst: Kept, whole: Judged, *, closed: bool) -> tuple[PromiseVerdic
     if worst.verdict == "fails":
         return "broken", said
     if not closed and whole.achieved < throughput.KEEPS_UP:
-        behind = f"{100 * whole.achieved:.3g} % of what was offered got a reply in time"
+        behind = f"{100 * whole.achieved:.3g} % of what was offered got a reply within the window"
         if whole.achieved_high < throughput.KEEPS_UP:
             if whole.levelled:
                 return "cannot tell", (

@@ -76,7 +76,7 @@ _PARTS: dict[str, tuple[_Part, ...]] = {
 _UNTITLED = {
     "trials": "A study without a question",
     "sweep": "A sweep without a question",
-    "capacity": "A search for capacity without a question",
+    "capacity": "A capacity search without a question",
 }
 
 

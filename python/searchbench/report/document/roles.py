@@ -17,19 +17,19 @@ from searchbench.report.tables import roles as tables
 from searchbench.workload.roles import NOTHING
 
 _HOW = (
-    "Readers and every other role had a measuring loop, a thread and connections of their own, and "
-    "one clock. Each trial had an index of its own, a copy of the same one, also where the roles "
+    "The readers and every other role each had their own measuring loop, thread and connections. "
+    "All went by one clock. Each trial had its own copy of the same index, even where the roles "
     "were idle."
 )
 _HOW_READ = (
-    "The readers and every other role had a measuring loop, a thread and connections of their own, "
-    "and one clock. Nothing was written, so trials shared an index."
+    "The readers and every other role each had their own measuring loop, thread and connections. "
+    "All went by one clock. Nothing was written, so trials shared an index."
 )
 _READERS = (
     "Each has the figures of all its requests that were due in the windows of the valid trials, "
-    "warm-up left out. A request that failed took forever, so a quantile can be forever. Each "
-    "loop's lateness was audited as the readers' is: the figures of a trial in which it was too "
-    "late are left out."
+    "warm-up left out. A request that failed counts as taking forever, so a quantile can be "
+    "forever. Each loop's lateness was audited as the readers' is: the figures of a trial in which "
+    "a loop was too late are left out."
 )
 _VISIBLE = (
     "Commit to visible is the time from the answer to a write until a question finds its document. "
@@ -50,18 +50,18 @@ _KINDS = {
 }
 
 _OF_SEARCH = (
-    "The readers and every role had a measuring loop, a thread and connections of their own, and "
-    "one clock. Each trial of a search had a system of its own, started on an index of its own "
-    "with the same documents, also where the roles were idle. So every rate met an index of the "
-    "same size at its beginning. What only a longer time of writing does to an index is in none of "
-    "the trials."
+    "The readers and every other role each had their own measuring loop, thread and connections. "
+    "All went by one clock. Each trial of a search had a system of its own, started on an index of "
+    "its own with the same documents, even where the roles were idle. So every rate began with an "
+    "index of the same size. What only a longer time of writing does to an index is in none of the "
+    "trials."
 )
 _CAPACITY = (
     "Ratio: over that of the same configuration with every role idle. With three searches of each "
-    "or more it is paired by block; with fewer it is as far as both intervals allow. Acknowledged: "
-    "what the system took in the trials near the capacity, from 0.8 times the lower end of the "
-    "interval to its upper end. If that is less than was asked, the capacity is beside that many "
-    "writes only."
+    "or more it is paired by block; with fewer its interval reaches as far as both intervals "
+    "allow. Acknowledged: what the system took in the trials near the capacity, from 0.8 times the "
+    "lower end of the interval to its upper end. If that is less than was asked, the capacity is "
+    "beside that many writes only."
 )
 
 _STAGES = (
@@ -100,11 +100,11 @@ def section(content: Content) -> Section | None:
         blocks.append(Text(
             "Ratios are those of the comparisons of treatments, with their verdicts: paired by "
             "block, over the same queries, and corrected for all comparisons of the study. A ratio "
-            "that is not judged is one of the figures as they are.", "quiet",
+            "without a verdict is that of the two figures as they stand.", "quiet",
         ))  # fmt: skip
     others_read = _reading(judged)
     if others_read:
-        blocks += [Text("What the other readers met.", "lead"), tables.readers(others_read)]
+        blocks += [Text("How the other readers fared.", "lead"), tables.readers(others_read)]
         blocks.append(Text(_READERS, "quiet"))
     drawn = [pair for pair in judged.beside if pair.treatment in judged.over_time]
     for number, pair in enumerate(drawn[:_DRAWN], 1):
@@ -184,7 +184,7 @@ def of_search(content: Content) -> Section | None:
     shown = [r for r in writers if r.visible is not None]
     made: list[tuple[str, Sequence[RoleResult], Block]] = []
     if others_read:
-        made.append(("What the other readers met", others_read, tables.readers(others_read)))
+        made.append(("How the other readers fared", others_read, tables.readers(others_read)))
     if writers:
         made.append(("What was written", writers, tables.writers(writers)))
     if shown:

@@ -97,7 +97,7 @@ def _found(content: Content) -> Badge:
         why = "It may be that no rate keeps the promise."
         return Badge("Cannot be told", "unsure", f"{why} {aside}")
     if any(c.effort < c.enough for c in found):
-        return Badge("Rough", "unsure", f"Intervals of so short trials miss too often. {aside}")
+        return Badge("Rough", "unsure", f"Intervals from such short trials miss too often. {aside}")
     narrow = all(high <= low * _NARROW for low, high in closed)
     return Badge("Found" if narrow else "Wide", "good" if narrow else "unsure", aside)
 
