@@ -55,7 +55,7 @@ def test_a_role_that_reads_is_idle_without_clients_or_rate_and_changes_no_index(
         ("clients = 1\nrate_per_s = 2\n" + ASKED,
          ["15:14: `clients` and `rate_per_s` are two paces of one role; keep one"]),
         ("clients = 1\nspeed = 2\n" + ASKED,
-         ["15:9: `speed` is of a replay, and this role has `clients`; keep one"]),
+         ["15:9: `speed` is for a replay, and this role has `clients`; keep one"]),
         ("clients = 1\nbatch = 2\n" + ASKED,
          ['15:9: `batch` is not for a role with does = "read"']),
         ("clients = 1\narrivals = 'poisson'\n" + ASKED,

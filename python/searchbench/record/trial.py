@@ -57,7 +57,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     of the stages are shares of; None: they are requests a second.
     ``curve``: of stages that were drawn from a log, from which, and how (``logs.curve.Drawn``).
     ``promise`` and ``full``: of a trial in a search for capacity, which of the promises (from 0) it
-    was driven for, and whether it was a full trial and not a short look.
+    was driven for, and whether it was a full trial and not a short trial.
     ``from_line``: of an order "logged" or "stretches" the line of the log, from 1, that was sent
     first; None: the first one, as in a replay and in older records, or none in particular.
     """

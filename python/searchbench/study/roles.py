@@ -190,7 +190,8 @@ def go_together(source: Source, study: Study) -> None:
     elif open_load(_single(study.load), study.base).stop_ns is None:
         source.at_key(("load",), "with roles the window must have a length: give `seconds`")
     if study.load.get("machines"):
-        source.at_value(("load", "machines"), "roles are driven from this machine")
+        alone = "roles are driven from this machine: leave `machines` out"
+        source.at_value(("load", "machines"), alone)
     if study.agreement.capture == "after":
         source.at_value(("agreement", "capture"), "with roles the answers before and after the "
                         'drive are kept in any case; leave capture = "after" out')  # fmt: skip

@@ -143,8 +143,8 @@ def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if not table.get("job"):
             yield "job", "a role that has a job done needs `job`: the name of the job"
         if "after_s" not in table and "every_s" not in table:
-            yield "after_s", ("a job needs `after_s`: how long after the window began it is begun; "
-                              "or `every_s`: how often")  # fmt: skip
+            yield "after_s", ("a job needs `after_s`: how long after the beginning of the "
+                              "window it starts; or `every_s`: how often it does")  # fmt: skip
     elif does == "fault":
         yield from _of_a_fault(table)
 
@@ -161,7 +161,7 @@ def _of_a_reader(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     elif len(paces) > 1:
         yield paces[1], f"`{paces[0]}` and `{paces[1]}` are two paces of one role; keep one"
     elif paces and paces[0] != "times" and "speed" in table:
-        yield "speed", f"`speed` is of a replay, and this role has `{paces[0]}`; keep one"
+        yield "speed", f"`speed` is for a replay, and this role has `{paces[0]}`; keep one"
     if "arrivals" in table and not {"rate_per_s", "stages"} & table.keys():
         yield "arrivals", "`arrivals` is for a role with `rate_per_s` or `stages`"
     if "think_s" in table and "clients" not in table:

@@ -371,7 +371,8 @@ def _behind(a: Point, b: Point) -> str:
         shares = [s.achieved.value for s in point.steps if s.achieved is not None]
         if point.keeps_up is False and shares:
             share = percent(min(shares))
-            said.append(f"the {which} does not keep up with this rate ({share} answered in time)")
+            how = f"{share} answered within the window"
+            said.append(f"the {which} does not keep up with this rate ({how})")
     return ", ".join(said)
 
 

@@ -180,7 +180,8 @@ def _rates(name: str, own: Sequence[Point]) -> list[str]:
         tail = f"; the response p99 there is {amount(p99)}" if p99 else ""
         said.append(
             f"{name} keeps up with {digits(best.x)} requests per second: "
-            f"{_achieved(best)} of the load was answered in time{_resolution(best)}{tail}."
+            f"{_achieved(best)} of the load was answered within the window"
+            f"{_resolution(best)}{tail}."
         )
     if over:
         worst = over[0]
@@ -251,7 +252,7 @@ def _why_not(point: Point) -> str:
     per_s = f", {amount(answered)}" if answered else ""
     grew = max((s.response_growth or 0.0 for s in point.steps), default=0.0)
     queue = f", and waits grew by {digits(grew * 1e3)} ms each second" if grew > 0.001 else ""
-    return f"{_achieved(point)} of the load was answered in time{per_s}{queue}"
+    return f"{_achieved(point)} of the load was answered within the window{per_s}{queue}"
 
 
 def _replay(name: str, own: Sequence[Point]) -> list[str]:
@@ -266,7 +267,8 @@ def _replay(name: str, own: Sequence[Point]) -> list[str]:
         tail = f"{_resolution(p) if p.keeps_up else ''}{tail}"
         said.append(
             f"{name} {kept} the log at {digits(p.x)} times its own speed: {digits(offered.value)} "
-            f"requests per second were due, and {_achieved(p)} of them were answered in time{tail}."
+            f"requests per second were due, and {_achieved(p)} of them were answered within the "
+            f"window{tail}."
         )
         worst = max((s.worst_minute for s in p.steps if s.worst_minute),
                     key=lambda m: m["response_p99"], default=None)  # fmt: skip
