@@ -80,7 +80,8 @@ def sustained(
         parts.append([replace(s, rank=Rank.DOUBT) if _doubts(s) else s for s in told])
         parts[-1] += said([one.doubt], Rank.DOUBT)
     once = any(c.searches < SEARCHES for c in capacity)
-    gap = builds.alike(len(names) * (len(names) - 1) // 2 * len(promises)) if once else 1.0
+    pairs = len(names) * (len(names) - 1) // 2 * len(promises)
+    gap = builds.alike(pairs, builds.STARTS_SD) if once else 1.0
     if len(names) > 1 and not judged.first_look:
         for promise in promises:
             most = _of_promise(promise, names, found, work, why_unsure, gap)
@@ -287,8 +288,8 @@ def _once(gap: float, searches: int, after: bool) -> str:
     return (
         f"Each configuration was started and searched {'once' if searches < 2 else 'twice'}, so "
         "limits less than "
-        f"{100 * (gap - 1):.1f} % apart are not told apart: a restart alone may move a limit. How "
-        f"far is not known, and {100 * builds.SD:g} % (standard deviation) is assumed; to know, "
+        f"{100 * (gap - 1):.0f} % apart are not told apart: a restart alone may move a limit. How "
+        f"far is not known, and {100 * builds.STARTS_SD:g} % (standard deviation) is assumed; to know, "
         f"search each several times (`replicates = 3`).{order if after else ''}"
     )
 
