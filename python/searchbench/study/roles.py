@@ -167,9 +167,12 @@ def go_together(source: Source, study: Study) -> None:
         return
     at = ("roles",)
     if study.measure == "sweep":
-        source.at_key(at, "roles are for trials and for capacity searches, and this is a "
-                      "sweep: its steps share one system, and the changes of one step would be "
-                      "there in the next")  # fmt: skip
+        sentence = (
+            "roles are for trials and for capacity searches, and this is a sweep: its steps share "
+            "one system, and what is written in one step would be there in the next; let "
+            '"load.clients" or "load.rate_per_s" be a factor'
+        )
+        source.at_key(at, sentence)
     asks = study.operations or "queries" in source.tables
     if not asks and not any(map(_of_queries, _varied(study))):
         source.at_key(at, "roles go on beside readers: give [queries] or [operations.NAME]")

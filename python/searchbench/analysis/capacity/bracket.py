@@ -344,7 +344,8 @@ def rough(
     else:
         told += (
             f" {ROUGH} (effort {effort:g}): with trials so short, the interval held the truth in "
-            "about 7 of 10 simulated searches. Search with more effort before you rely on it."
+            f"about 7 of 10 simulated searches. Search with an effort of {SURE_EFFORT:g} or more "
+            "before you rely on it."
         )
     return replace(found, sentence=told, chance_inside=None)
 

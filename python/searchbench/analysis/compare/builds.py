@@ -140,11 +140,9 @@ def of_running(names: Sequence[str]) -> str:
     """That one start of each of these systems was met, which ran already; empty where none did."""
     if not names:
         return ""
-    ran = "ran already, so one start of it was" if len(names) == 1 else (
-        "ran already, so one start of each was"
-    )
+    each = "it" if len(names) == 1 else "each"
     return (
-        f"{listed(names)} {ran} measured, however often it was driven. Another start may be faster "
-        "or slower; by how much shows only if searchbench starts it, or if its records are compared "
-        "after several starts (compare --same)."
+        f"{listed(names)} ran already, so one start of {each} was measured, however often it was "
+        "driven. Another start may be faster or slower. By how much shows only if searchbench "
+        "starts it, or if records of several starts are compared (compare --same)."
     )
