@@ -64,8 +64,8 @@ ALIKE = 0.1  # logarithm of the ratio of two rates at which a curve is bent alik
 class Driven:
     """One rate driven for ``seconds`` (measured, after the warm-up), against one promise.
 
-    ``full``: long enough to judge this promise by, and not a short trial. ``own``: it was driven for
-    this promise and not for another of the same search. ``fresh``: on a system started for it.
+    ``full``: long enough to judge this promise by, and not a short trial. ``own``: it was driven
+    for this promise and not for another of the same search. ``fresh``: on a system started for it.
     """
 
     rate_per_s: float

@@ -289,8 +289,8 @@ def _once(gap: float, searches: int, after: bool) -> str:
         f"Each configuration was started and searched {'once' if searches < 2 else 'twice'}, so "
         "limits less than "
         f"{100 * (gap - 1):.0f} % apart are not told apart: a restart alone may move a limit. How "
-        f"far is not known, and {100 * builds.STARTS_SD:g} % (standard deviation) is assumed; to know, "
-        f"search each several times (`replicates = 3`).{order if after else ''}"
+        f"far is not known, and {100 * builds.STARTS_SD:g} % (standard deviation) is assumed; to "
+        f"know, search each several times (`replicates = 3`).{order if after else ''}"
     )
 
 

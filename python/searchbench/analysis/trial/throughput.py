@@ -104,7 +104,7 @@ def levelled(found: Achieved, trace: Trace) -> bool:
     failed = float((trace.outcome[trace.measured()] != 0).mean())
     late, whole = found.grew[-(found.grew.size // 3) :], float(found.grew.sum())
     even = whole * late.size / found.grew.size
-    return not trace.replay and failed <= FAILED and 0 < whole and late.sum() < LEVELLED * even
+    return not trace.replay and failed <= FAILED and whole > 0 and late.sum() < LEVELLED * even
 
 
 def achieved(trace: Trace) -> Achieved | None:

@@ -268,8 +268,8 @@ def _greet(endpoint: Endpoint, first: Request, timeout_s: float) -> None:
             "timed_out": f"{place} took the connection and the request and never answered",
             "reset": f"{place} closed the connection without an answer; check that it speaks "
             f"{endpoint.wire}, and what its log says",
-            "malformed": f"what answers at {place} does not speak {endpoint.wire}, or sent more than "
-            "was asked for; if it speaks another protocol, name that: http://, mysql://, "
+            "malformed": f"what answers at {place} does not speak {endpoint.wire}, or sent more "
+            "than was asked for; if it speaks another protocol, name that: http://, mysql://, "
             "postgres://, sphinxql:// or sphinx://",
             "truncated": f"{place} promised a longer answer than it sent",
         }
