@@ -19,6 +19,7 @@ from searchbench.analysis.sweep import drift
 from searchbench.analysis.sweep.clients import sentences
 from searchbench.analysis.sweep.points import Point, points
 from searchbench.record import open_record
+from searchbench.study.planner import one_pass
 
 RATES = {1: 500.0, 2: 1000.0, 4: 2000.0, 8: 2000.0, 16: 2000.0}
 
@@ -129,7 +130,8 @@ def worked(rng: np.random.Generator, blocks: int, *, turns: bool) -> str:
     in each 60 s, which is the length of one pass through five loads."""
     steps, order, phase = [], {}, rng.uniform(0, 60)
     for block in range(blocks):
-        for at, clients in enumerate([4, 8, 12, 16, 20][:: -1 if turns and block % 2 else 1]):
+        loads = [4, 8, 12, 16, 20]
+        for at, clients in enumerate(one_pass(loads, block + 1) if turns else loads):
             when = 60.0 * block + 12.0 * at + np.linspace(0.5, 11.5, 100)
             value = 800 * (1 - 0.2 * float((((when + phase) % 60) < 12).mean()))
             value *= math.exp(0.005 * rng.standard_normal())

@@ -102,14 +102,17 @@ def test_waits_that_grow_no_longer_in_the_end_do_not_say_that_a_rate_is_too_much
     assert step.achieved.interval is not None
     assert step.achieved.interval.high < 0.99
     assert (step.falls_behind, step.keeps_up) == (None, None)
-    assert "At 800 requests per second r answered more and more slowly, but no longer" in said
+    assert "At 800 requests per second tantivy answered more and more slowly, but no longer" in said
     assert "does not keep up" not in said
     assert [p.verdict for p in step.promises] == ["cannot tell"]
     assert "overload" not in {f.kind for f in step.findings}
 
     step, said = driven(tmp_path / "s", 800.0, 8.0, arrivals, slower_until(9.0))
     assert (step.falls_behind, step.keeps_up) == (True, False)
-    assert [p.verdict for p in step.promises] == ["broken"]
+    # In the long run other arrivals might have been kept up with.
+    assert [p.verdict for p in step.promises] == [
+        "broken" if arrivals == "constant" else "cannot tell"
+    ]
 
 
 @pytest.mark.parametrize("over", [1.01, 1.02, 1.1, 1.5])

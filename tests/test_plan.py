@@ -20,7 +20,7 @@ from searchbench.record.io import read_plan
 from searchbench.study import parse_study
 from searchbench.study.estimate import count, index_key
 from searchbench.study.plan import Plan
-from searchbench.study.planner import make_plan
+from searchbench.study.planner import make_plan, one_pass
 from searchbench.workload.loads import open_load
 
 HEAD = """\
@@ -349,9 +349,22 @@ def test_attached_systems_take_turns_within_a_step_each_is_first_and_blocks_turn
     ]  # fmt: skip
     second = [by_id[t.treatment] for t in plan.trials if t.block == 2]
     assert second == [
-        "b clients=2", "a clients=2", "a clients=1", "b clients=1", "b clients=4", "a clients=4",
+        "a clients=1", "b clients=1", "b clients=2", "a clients=2", "b clients=4", "a clients=4",
     ]  # fmt: skip
     assert all(t.attach for t in plan.treatments)
+
+
+def test_no_step_of_running_systems_keeps_its_place_from_one_pass_to_the_next() -> None:
+    for n in range(2, 12):
+        passes = [one_pass(range(n), block) for block in range(1, 6)]
+        assert all(sorted(found) == [*range(n)] for found in passes)
+        assert passes[0] == [*range(n)]
+        assert all(a != b for a, b in zip(passes[0], passes[1], strict=True)), n
+        # Over five blocks at most as often as cannot be helped, and at most thrice.
+        for step in range(n):
+            places = [found.index(step) for found in passes]
+            assert max(places.count(p) for p in places) <= max(2, -(-5 // n)), (n, places)
+    assert one_pass([7], 4) == [7]
 
 
 def test_steps_can_be_left_out_of_a_sweep(base):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -39,6 +39,8 @@ from searchbench.study.systems import listed
 from searchbench.workload import load_table
 from searchbench.workload.queries import registry
 from searchbench.workload.queries.registry import features
+
+Step = TypeVar("Step")
 
 
 def make_plan(study: Study, documents: int | None = None) -> Plan:
@@ -286,13 +288,30 @@ def _in_turn(treatments: Sequence[Treatment], step: str, block: int) -> Iterator
     """Step after step; within each all subjects, and who is first changes from step to step.
 
     For systems that run anyway: nothing is started, so going from one to another costs nothing.
-    Every second block goes backwards, so nothing that comes back once a pass always meets the same
-    load, and time does not pass for load.
     """
     steps = [*enumerate(_grouped((repr(t.levels[step]), t.id) for t in treatments))]
-    for turn, members in steps if block % 2 else steps[::-1]:
+    for turn, members in one_pass(steps, block):
         first = (turn + block - 1) % len(members)
         yield from (*members[first:], *members[:first])
+
+
+def one_pass(steps: Sequence[Step], block: int) -> list[Step]:
+    """The order of the steps in a block, of systems that run through all blocks.
+
+    Every second block goes backwards, so time does not pass for load. Whatever comes back once a
+    pass should not meet one load each time. So the middle one of an odd number, which would be in
+    the middle backwards too, changes places with its neighbour there; and each two blocks begin
+    further on in the circle of steps, by about half of it.
+    """
+    n = len(steps)
+    ahead = max(1, (n - 1) // 2) * ((block - 1) // 2) % n
+    found = [*steps[ahead:], *steps[:ahead]]
+    if block % 2 == 0:
+        found.reverse()
+        middle = n // 2
+        if n % 2 and middle:
+            found[middle - 1 : middle + 1] = found[middle], found[middle - 1]
+    return found
 
 
 def _together(treatments: Sequence[Treatment], rng: random.Random) -> Iterator[str]:
