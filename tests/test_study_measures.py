@@ -96,7 +96,7 @@ def test_a_search_for_capacity_has_promises_and_chooses_its_loads(base):
         (SWEPT + "[control]\ntreatment = 't01'\n", ["13:1: controls are for trials"]),
         (SHORT + "pause_s = 1\n", ["12:11: `pause_s` is between the steps of a sweep"]),
         (SWEPT + "[agreement]\ncapture = 'after'\n", ['13:11: `capture = "after"` is for trials']),
-        (SEARCHED + "[control]\naa = true\n", ["controls are for trials, and this is a search"]),
+        (SEARCHED + "[control]\naa = true\n", ["controls are for trials, and this is a capacity search"]),
         (SEARCHED + "clients = [1, 2]\n", ["12:11: a capacity search chooses `clients`"]),
         (SEARCHED + "rate_per_s = 5\n", ["12:14: a capacity search chooses `rate_per_s`"]),
         (SEARCHED + "seconds = 5\n", ["12:11: a capacity search chooses `seconds`"]),

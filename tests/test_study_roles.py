@@ -198,7 +198,7 @@ def test_what_cannot_go_beside_a_search_is_named_with_what_can() -> None:
     node = fault.replace("after_s = 1\n", 'of = "n2"\n')
     cluster = "[systems.opensearch]\nnodes = 2\nreplicas = 1\n"
     assert read(cluster + node, SEARCH).measure == "capacity"
-    assert wrong(cluster + node + "for_s = 2\n", SEARCH)[0].startswith("14:8: in a search")
+    assert wrong(cluster + node + "for_s = 2\n", SEARCH)[0].startswith("14:8: in a capacity search")
     assert wrong(cluster + node)[0].startswith("14:8: a fault needs `after_s`, above 0")
     job = '[roles.merge]\ndoes = "job"\njob = "merge"\n'
     (found,) = wrong(lucene + job + "after_s = 1\n", SEARCH)
