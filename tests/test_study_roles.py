@@ -209,7 +209,7 @@ def test_what_cannot_go_beside_a_search_is_named_with_what_can() -> None:
     (found,) = wrong(lucene + job + "every_s = 500\n", SEARCH)
     assert found.startswith("15:11: each trial of a capacity search is as long as `every_s`")
     (found,) = wrong(lucene + job)
-    assert found.endswith("or `every_s`: how often")
+    assert found.endswith("or `every_s`: how often it does")
 
 
 def test_documents_must_last_for_the_longest_trial_of_a_search() -> None:
