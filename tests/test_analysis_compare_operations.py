@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
 
-from searchbench.analysis.compare.family import family
+from searchbench.analysis.compare.family import asking, family
 from searchbench.analysis.compare.verdict import decide
 from searchbench.analysis.judgement import (
     Comparison,
@@ -116,3 +117,37 @@ def test_lines_that_an_author_has_indented_stay_as_they_are(text: str) -> None:
     assert [line.split() for line in table.text.splitlines()] == [["1", "a"], ["10", "b"]]
     assert isinstance(last, Text)
     assert last.text == "Look at it."
+
+
+def drawing(method: str, rows: int, storage: str) -> TreatmentResult:
+    found = asked("fetch", "mariadb", method, 1e-5 * rows)
+    levels = {**found.levels, "rows": str(rows), "systems.mariadb.storage": storage}
+    name = f"{method} {rows} {storage}"
+    return replace(found, treatment=name, label=name, levels=levels, draws=f"draws of {rows}")
+
+
+def test_methods_are_compared_at_one_number_of_rows_and_none_leads_across_them() -> None:
+    treatments = [
+        drawing(method, rows, storage)
+        for method in ("in", "or")
+        for rows in (1, 10, 100, 1000, 10000)
+        for storage in ("innodb", "myisam")
+    ]
+    by_id = {t.treatment: t for t in treatments}
+    assert asking(treatments) == {"rows"}
+    pairs = family(treatments)
+    assert all(by_id[a].levels["rows"] == by_id[b].levels["rows"] for a, b in pairs)
+    assert len(pairs) == 5 * 4, "two methods on each storage, two storages of each method"
+    of_all = [
+        Comparison(a, b, "service_p50", "not resolved", None, None, 1.0, 20, 0) for a, b in pairs
+    ]
+    loads = {t.treatment: Load(kind="closed", clients=1) for t in treatments}
+    crossing = "or is faster than in from about 30 rows on (between 10 and 100)."
+    said = decide(treatments, of_all, loads, "service_p50", None, "totals", crossings=[crossing])
+    assert said.headline.startswith("or is faster than in from about 30 rows on")
+    assert "In none of 5 levels of operation and rows is anything shown to be better" in (
+        said.decision
+    )
+    assert "rows=1 leads" not in said.decision
+    few = [drawing("in", 1, "innodb"), drawing("in", 10, "innodb")]
+    assert family(few) == []

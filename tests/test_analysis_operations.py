@@ -18,7 +18,7 @@ from searchbench.analysis.judgement import (
     TreatmentResult,
     TrialResult,
 )
-from searchbench.analysis.operations.crossing import crossovers, judged
+from searchbench.analysis.operations.crossing import crossovers, judged, sentences
 from searchbench.analysis.operations.model import Crossover, MethodCurve, OperationResult, Point
 from searchbench.analysis.operations.results import _point, _slope
 from searchbench.analysis.operations.rows import Returned, differing, every_way
@@ -335,3 +335,24 @@ def test_other_rows_in_a_later_trial_are_seen() -> None:
     assert [one.label for one in ways("a")] == ["a"], "all of its trials returned the same"
     (found,) = differing([*ways("a"), *ways("b")])
     assert (found.a, found.b, found.only_b) == ("a", "b, in block 2", ("9",))
+
+
+def test_who_asks_from_how_many_rows_on_is_answered_first() -> None:
+    a, b = curve("singles", 0.0, 30e-6, 0.01), curve("temporary", 1e-3, 1e-6, 0.01)
+    crossed = OperationResult("fetch", "set", (a, b), crossovers=crossovers([a, b]))
+    (said,) = sentences([crossed])
+    assert said.startswith("temporary is faster than singles from about ")
+    unsure = tuple(replace(c, interval=None) for c in crossed.crossovers)
+    (said,) = sentences([replace(crossed, crossovers=unsure)])
+    assert (
+        said
+        == "Whether singles and temporary change places between 1 and 10,000 rows is not resolved."
+    )
+    slow = curve("slow", 2e-3, 60e-6)
+    (said,) = sentences([OperationResult("fetch", "set", (a, slow))])
+    assert said == (
+        "slow took longer than singles at all 5 numbers of rows between 1 and 10,000 rows, so "
+        "nothing shows that they change places there."
+    )
+    assert sentences([OperationResult("fetch", "set", (a, b, slow))]) == []
+    assert sentences([OperationResult("fetch", "set", (a, b), by_rows=False)]) == []

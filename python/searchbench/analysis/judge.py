@@ -61,6 +61,8 @@ def judge(record: Record | Path | str) -> Judgement:
             judged.append((planned, each))
     replicates.with_pools(judged)
     treatments, shared = findings.hoist([replicates.judge_treatment(*one) for one in judged])
+    drawn = {t.treatment: t.queries.digest for t in record.trials if t.operation is not None}
+    treatments = [replace(t, draws=drawn.get(t.treatment, "")) for t in treatments]
     loads = driven.loads(record)
     part = remedies.fitted([*coverage.finding(_part_of_log(judged, subjects))], judging)
     found = Judgement(
@@ -161,6 +163,7 @@ def _of_trials(
     scales = scaling.scales(treatments, metrics, compared)
     noise_floor = floors.get(wanted)
     own = findings.of_trials(record, treatments, bool(floors), agreed, answers)
+    operations = crossing.judged(found.operations, compared, wanted, first_look=found.first_look)
     return replace(
         found,
         verdict=verdict.decide(
@@ -172,12 +175,13 @@ def _of_trials(
             judging.agreement.require,
             scales,
             of_classes,
+            crossing.sentences(operations),
         ),
         comparisons=compared,
         class_comparisons=of_classes,
         roles=found.roles
         and replace(found.roles, beside=with_verdicts(found.roles.beside, compared)),
-        operations=crossing.judged(found.operations, compared, wanted, first_look=found.first_look),
+        operations=operations,
         noise_floor=noise_floor,
         agreement=agreed,
         findings=findings.in_order([*own, *found.findings], treatments),

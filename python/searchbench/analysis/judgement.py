@@ -269,6 +269,8 @@ class TreatmentResult:
     ``service`` and ``response`` are quantile curves: x the quantile (0..1), y seconds, with
     their intervals; quantiles that have too few samples are absent. ``bottleneck``: None where no
     trial is valid. ``classes``: what each class of queries met; empty where there are none.
+    ``draws``: of an operation, the digest of what it draws; treatments of others are asked other
+    questions. Empty where there is none, or none is on record.
     """
 
     treatment: str
@@ -281,6 +283,7 @@ class TreatmentResult:
     trials: tuple[TrialResult, ...]
     bottleneck: Bottleneck | None = None
     classes: tuple[ClassSeen, ...] = ()
+    draws: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,20 +7,27 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from searchbench.analysis.judgement import Estimate, Judgement
-    from searchbench.analysis.operations.model import Crossover, MethodCurve, OperationResult
+    from searchbench.analysis.operations.model import MethodCurve, OperationResult
 
 _MOST = 6  # lines of each; more are counted
 
 
 def said(judgement: Judgement) -> list[str]:
-    """A line for each resolved crossing and each slope; the first of many."""
+    """A line for each resolved crossing that the verdict does not name, and for each slope; the
+    first of many.
+    """
+    from searchbench.analysis.operations.crossing import sentence
+
+    verdict = judgement.verdict
+    known = {verdict.headline, *verdict.points}
     several = len(judgement.operations) > 1
     crossing, slopes, unsure = list[str](), list[str](), 0
     for each in judgement.operations:
         name = f"{each.name}: " if several else ""
         sure = [c for c in each.crossovers if c.interval is not None]
         unsure += len(each.crossovers) - len(sure)
-        crossing += [name + _crossing(c) for c in sure]
+        lines = [f"{name}{sentence(c)}." for c in sure]
+        crossing += [line for line in lines if line not in known]
         slopes += [name + line for line in _slopes(each)]
     told = [*_first(crossing, "crossing")]
     if unsure:
@@ -33,18 +40,6 @@ def _first(lines: list[str], what: str) -> Iterator[str]:
     yield from lines[:_MOST]
     if more := len(lines) - _MOST if len(lines) > _MOST else 0:
         yield f"({more} more of {what}{'s' * (more > 1)} in operations.csv and on the page.)"
-
-
-def _crossing(c: Crossover) -> str:
-    from searchbench.analysis.words import digits
-
-    assert c.interval is not None
-    low, high = digits(c.interval.low), digits(c.interval.high)
-    where = f"{c.held}: " if c.held else ""
-    return (
-        f"{where}{c.above} is faster than {c.below} from about {digits(c.rows)} rows on "
-        f"(between {low} and {high})."
-    )
 
 
 def _slopes(of: OperationResult) -> Iterator[str]:

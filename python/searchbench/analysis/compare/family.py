@@ -16,12 +16,13 @@ def family(treatments: Sequence[TreatmentResult]) -> list[tuple[str, str]]:
     All pairs up to six treatments. Beyond, those that differ in exactly one factor: of
     a numeric one only neighbouring levels, of others all. A method of an operation and the system
     are one factor where neither system is asked by the other's method of this operation. What
-    answers one operation is compared with nothing that answers another.
+    answers one operation is compared with nothing that answers another, or that draws other rows.
     """
     both = [
         (a, b)
         for a, b in combinations(treatments, 2)
         if a.levels.get("operation") == b.levels.get("operation")
+        and (a.draws == b.draws or not (a.draws and b.draws))
     ]
     if len(treatments) <= ALL_PAIRS_UP_TO:
         return [(a.treatment, b.treatment) for a, b in both]
@@ -50,3 +51,20 @@ def _neighbours(
         return False
     ordered = sorted(float(x) for x in levels)
     return abs(ordered.index(float(a.levels[factor])) - ordered.index(float(b.levels[factor]))) == 1
+
+
+def asking(treatments: Sequence[TreatmentResult]) -> frozenset[str]:
+    """The factors that decide what operations draw, such as their number of rows: all treatments
+    that draw the same have one level of each, and others have another.
+    """
+    levels: dict[str, dict[str, set[object]]] = {}
+    for t in treatments:
+        for factor, level in t.levels.items():
+            if t.draws and factor not in ("system", "operation", "method"):
+                levels.setdefault(factor, {}).setdefault(t.draws, set()).add(level)
+    return frozenset(
+        factor
+        for factor, by_draws in levels.items()
+        if all(len(each) == 1 for each in by_draws.values())
+        and len(set().union(*by_draws.values())) > 1
+    )

@@ -21,6 +21,7 @@ from searchbench.analysis.compare import (
     systems,
     why,
 )
+from searchbench.analysis.compare.family import asking
 from searchbench.analysis.judgement import (
     ClassComparison,
     Comparison,
@@ -47,6 +48,7 @@ from searchbench.record.trial import Load
 
 WIDTH = 80
 MOST_QUESTIONS = 4
+FEW_CROSSINGS = 3
 NOT_SHOWN = "not shown to be better than"
 NAMED = 3  # rivals that a point names
 # Levels that say nothing without the name of their factor.
@@ -62,9 +64,11 @@ def decide(
     require: str,
     scales: Sequence[Scale] = (),
     classes: Sequence[ClassComparison] = (),
+    crossings: Sequence[str] = (),
 ) -> Verdict:
     """The verdict on a study by one metric. ``loads``: the load of each treatment; ``classes``:
-    the comparisons by class of queries."""
+    the comparisons by class of queries; ``crossings``: from how many rows on one method is faster.
+    """
     trials = [trial for t in treatments for trial in t.trials]
     usable = [t for t in treatments if metric in t.figures]
     if not usable:
@@ -73,8 +77,10 @@ def decide(
         return Verdict(none, False, None, headline=headline, points=points)
     ranked = sorted(usable, key=lambda t: t.figures[metric].value, reverse=metric == "throughput")
     own = [c for c in comparisons if c.metric == metric]
-    rivals = _questions(treatments)
-    groups = [_group(each, rivals[asked], own) for asked, each in _questions(ranked).items()]
+    asks = asking(treatments)
+    rivals = _questions(treatments, asks)
+    of_question = _questions(ranked, asks)
+    groups = [_group(each, rivals[asked], own) for asked, each in of_question.items()]
     several, group = len(rivals) > 1, groups[0]
     labels = {t.treatment: t.label for t in treatments}
     if len(treatments) == 1:
@@ -84,21 +90,27 @@ def decide(
         two = _of_two(labels, ranked, own[0], loads, metric, require)
         found = [*said(two, Rank.ANSWER, Rank.DOUBT)]
     else:
-        # The systems first: which of them is what most questions ask.
+        # Who varies the number of rows asks from which on another method is faster; else the
+        # systems come first: which of them is what most questions ask.
+        few = Rank.ANSWER if len(crossings) <= FEW_CROSSINGS else Rank.MORE
+        found = [*said(crossings, few, Rank.MORE)]
         by_system = sentences(systems.by_system(treatments, own, metric))
-        found = [*said(by_system, Rank.ANSWER, Rank.MORE)]
+        found += said(by_system, Rank.MORE if found else Rank.ANSWER, Rank.MORE)
         if not several:
             found += _of_many(group, metric, labels, Rank.MORE if found else Rank.ANSWER)
         elif len(groups) <= MOST_QUESTIONS:
-            asked = (f"Asked {_question_of(one.first)}: {_most(one, metric)}." for one in groups)
+            asked = (
+                f"Asked {_question_of(one.first, asks)}: {_most(one, metric)}." for one in groups
+            )
             found += said(asked, Rank.MORE)
         else:
-            found += said([_tally(groups)], Rank.MORE if found else Rank.ANSWER)
+            found += said([_tally(groups, asks)], Rank.MORE if found else Rank.ANSWER)
         found += said([standing.over_all(own, require)], Rank.DOUBT)
     # One that is faster overall and slower for a class is no simple answer.
     found += said(by_class.sentences(classes, own, labels, metric), Rank.DOUBT)
     found += said([jobs.sentence(own, labels, require)], Rank.DOUBT)
-    found += said(_peaks(scales, metric, own, treatments), Rank.ASIDE)
+    levelled = [scale for scale in scales if not _asks(scale.factor, asks)]
+    found += said(_peaks(levelled, metric, own, treatments), Rank.ASIDE)
     doubts = [
         failed.sentence(own, labels),
         standing.unsure(own),
@@ -223,10 +235,13 @@ def _of_first(first: TreatmentResult, own: Sequence[Comparison]) -> list[Compari
     return [_seen_from(first.treatment, c) for c in own if first.treatment in (c.a, c.b)]
 
 
-def _tally(groups: Sequence[_Group]) -> str:
+def _tally(groups: Sequence[_Group], asks: frozenset[str]) -> str:
     """Of many questions, in how many each is the best."""
-    best = Counter(_who(group.first) for group in groups if group.best)
+    best = Counter(_who(group.first, asks) for group in groups if group.best)
     what = "operations" if "operation" in groups[0].first.levels else "questions"
+    if sizes := sorted(_short_name(factor) for factor in asks):
+        of = ["operation", *sizes] if what == "operations" else sizes
+        what = f"levels of {listed(of)}"
     rest = sum(not group.best for group in groups)
     if not best:
         return f"In none of {len(groups)} {what} is anything shown to be better than all else."
@@ -236,9 +251,9 @@ def _tally(groups: Sequence[_Group]) -> str:
     return f"Of {len(groups)} {what}, {listed(told)}."
 
 
-def _who(t: TreatmentResult) -> str:
+def _who(t: TreatmentResult, asks: frozenset[str]) -> str:
     """A treatment without what it was asked: "sensei method=bql"."""
-    asked = dict(_question(t))
+    asked = dict(_question(t, asks))
     rest = {f: v for f, v in t.levels.items() if f not in asked and f != "system"}
     return " ".join([t.system, *(f"{_short_name(f)}={v}" for f, v in rest.items())])
 
@@ -349,8 +364,6 @@ def _peaks(
 ) -> list[str]:
     told = []
     for scale in (scale for scale in scales if scale.metric == metric):
-        if _asks(scale.factor):  # who chooses a level does not choose the question
-            continue
         levels = (
             str(v) if k == "system" else f"{_short_name(k)}={v}" for k, v in scale.held.items()
         )
@@ -400,30 +413,32 @@ def _no_verdict(trials: Sequence[TrialResult], metric: str) -> str:
 
 
 def _questions(
-    treatments: Sequence[TreatmentResult],
+    treatments: Sequence[TreatmentResult], asks: frozenset[str]
 ) -> dict[tuple[tuple[str, object], ...], list[TreatmentResult]]:
-    """The treatments by what was asked of what: levels of [queries] and [corpus], the operation.
+    """The treatments by what was asked of what: levels of [queries] and [corpus], the operation,
+    and the levels that decide what it draws (``asks``).
 
     Who chooses a system does not choose the question, so there is no best across them.
     """
     found: dict[tuple[tuple[str, object], ...], list[TreatmentResult]] = {}
     for t in treatments:
-        found.setdefault(_question(t), []).append(t)
+        found.setdefault(_question(t, asks), []).append(t)
     return found
 
 
-def _question(t: TreatmentResult) -> tuple[tuple[str, object], ...]:
-    return tuple((f, v) for f, v in t.levels.items() if _asks(f))
+def _question(t: TreatmentResult, asks: frozenset[str]) -> tuple[tuple[str, object], ...]:
+    return tuple((f, v) for f, v in t.levels.items() if _asks(f, asks))
 
 
-def _asks(factor: str) -> bool:
+def _asks(factor: str, asks: frozenset[str]) -> bool:
     """Whether its levels are other questions, or other documents to ask about."""
-    return factor == "operation" or factor.startswith(("queries.", "corpus."))
+    known = factor == "operation" or factor.startswith(("queries.", "corpus."))
+    return known or factor in asks
 
 
-def _question_of(t: TreatmentResult) -> str:
+def _question_of(t: TreatmentResult, asks: frozenset[str]) -> str:
     """What a treatment was asked, in a sentence: "match=any"."""
-    return listed([f"{_short_name(f)}={v}" for f, v in _question(t)])
+    return listed([f"{_short_name(f)}={v}" for f, v in _question(t, asks)])
 
 
 def _short_name(factor: str) -> str:

@@ -23,6 +23,7 @@ from searchbench.analysis.judgement import Comparison, Interval
 from searchbench.analysis.operations.model import Crossover, MethodCurve, OperationResult
 from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL
+from searchbench.analysis.words import digits
 
 METHOD = "t over the blocks of each level, all levels together, from level to level"
 
@@ -41,6 +42,57 @@ def judged(
     return tuple(
         replace(each, crossovers=() if first_look else crossovers(each.methods, of))
         for each in operations
+    )
+
+
+def sentences(operations: Sequence[OperationResult]) -> list[str]:
+    """From how many rows on one method is faster than another; of two methods also that neither
+    changes places with the other, or that it is not resolved.
+    """
+    several, told = len(operations) > 1, list[str]()
+    for each in operations:
+        sure = [c for c in each.crossovers if c.interval is not None]
+        name = f"{each.name}: " if several else ""
+        told += [f"{name}{sentence(c)}." for c in sure]
+        methods = list(dict.fromkeys(m.method for m in each.methods))
+        rows = sorted({p.rows for m in each.methods for p in m.points if p.seconds is not None})
+        if sure or not each.by_rows or len(methods) != 2 or len(rows) < 2:
+            continue
+        a, b = methods
+        between = f"between {rows[0]:,} and {rows[-1]:,} rows"
+        if each.crossovers:
+            told.append(f"{name}Whether {a} and {b} change places {between} is not resolved.")
+        elif slower := _slower(each, a, b):
+            faster = a if slower == b else b
+            told.append(
+                f"{name}{slower} took longer than {faster} at all {len(rows)} numbers of rows "
+                f"{between}, so nothing shows that they change places there."
+            )
+    return told
+
+
+def _slower(of: OperationResult, a: str, b: str) -> str:
+    """Which of two methods took longer wherever both were measured; empty: neither, or nowhere."""
+    times = {
+        (m.held, p.rows, m.method): p.seconds.value
+        for m in of.methods
+        for p in m.points
+        if p.seconds is not None
+    }
+    both = [(times[k, n, a], times[k, n, b]) for k, n, m in times if m == a and (k, n, b) in times]
+    if both and all(x > y for x, y in both):
+        return a
+    return b if both and all(x < y for x, y in both) else ""
+
+
+def sentence(c: Crossover) -> str:
+    """A resolved crossing, a clause."""
+    assert c.interval is not None
+    low, high = digits(c.interval.low), digits(c.interval.high)
+    where = f"{c.held}: " if c.held else ""
+    return (
+        f"{where}{c.above} is faster than {c.below} from about {digits(c.rows)} rows on "
+        f"(between {low} and {high})"
     )
 
 
