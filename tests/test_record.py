@@ -115,6 +115,11 @@ def test_what_a_killed_run_left_half_written_is_not_a_trial(tmp_path: Path) -> N
 
 def test_another_study_does_not_continue_a_record(tmp_path: Path) -> None:
     writer(tmp_path / "r")
+    # Nothing is lost where nothing was measured yet: who mends a study that could not begin.
+    assert writer(tmp_path / "r", seed=3).record.plan.seed == 3
+    writer(tmp_path / "r", seed=1).trial(
+        trial("b01-t01", status="failed", stage="deploy", reason="no")
+    )
     with pytest.raises(RecordError, match="another study"):
         writer(tmp_path / "r", seed=2)
 
@@ -128,6 +133,7 @@ def test_other_words_on_the_command_line_are_not_another_study(tmp_path: Path) -
 
     begun("load", "x", "--json")
     assert begun("load", "x").plan.judging.command == ("load", "x", "--json"), "as it was begun"
+    (tmp_path / "r/trials/b01-t01").mkdir()
     with pytest.raises(RecordError, match="another study"):
         begun("load", "x", effort=0.5)
 
@@ -226,6 +232,7 @@ def test_a_search_that_appended_to_its_plan_is_continued_and_another_is_not(tmp_
     )
     w.grow(grown)
     assert record.Writer(tmp_path / "r", plan=begun, **about).record.plan == grown
+    (tmp_path / "r/trials/b01-t02").mkdir()
     promised = msgspec.structs.replace(judging, promises=("p99 < 10ms",))
     with pytest.raises(RecordError, match="another study"):
         record.Writer(

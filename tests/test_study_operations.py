@@ -84,7 +84,8 @@ def test_a_file_has_the_statements_too(tmp_path: Path) -> None:
     (said,) = wrong(file, tmp_path)
     assert said.startswith("11:8: line 1 of in.sql: {idd} is not a column of the key: `key` has id")
     (said,) = wrong(file.replace("in.sql", "ni.sql"), tmp_path)
-    assert "the statements cannot be read: No such file" in said
+    assert "the statements cannot be read from " in said
+    assert "No such file" in said
     assert "in.sql" in said
 
 

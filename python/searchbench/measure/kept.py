@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from searchbench.record.io import check_same_study, open_record
+from searchbench.record.io import check_same_study, has_trials, open_record
 
 if TYPE_CHECKING:
     from searchbench.record import Record, Trial
@@ -45,7 +45,7 @@ def standing(plan: planned.Plan, place: Path) -> Standing | None:
 
     RecordError where the record is of another study.
     """
-    if not (place / "record.json").is_file():
+    if not has_trials(place):
         return None
     record = open_record(place)
     check_same_study(record, plan)

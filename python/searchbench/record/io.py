@@ -187,11 +187,12 @@ class Writer:
     ) -> None:
         """``base``: the folder that the study's file names are relative to."""
         self.path = path
-        if (path / "record.json").exists():
-            check_same_study(open_record(path), plan)
+        begun = (path / "record.json").exists()
+        if begun and _continued(path, plan):
+            pass
         elif path.exists() and not path.is_dir():
             raise RecordError(f"{path}: is a file, and a record is a folder; name another")
-        elif path.exists() and any(each.name != LOCK for each in path.iterdir()):
+        elif path.exists() and not begun and any(each.name != LOCK for each in path.iterdir()):
             raise RecordError(f"{path}: the folder is not empty and holds no record; name another")
         else:
             with _room(path):
@@ -309,6 +310,28 @@ def read_trial(path: Path) -> Trial:
         return msgspec.convert(payload, Trial)
     except msgspec.ValidationError as error:
         raise RecordError(f"{path}: is not whole ({error}); the record is damaged") from error
+
+
+def has_trials(path: Path) -> bool:
+    """Whether there is a record with a trial, in whatever state."""
+    trials = path / "trials"
+    return (path / "record.json").exists() and trials.is_dir() and any(trials.iterdir())
+
+
+def _continued(path: Path, plan: Plan) -> bool:
+    """Whether a record is continued with this plan. One that has no trial yet is made anew for
+    another: where a mistake ended the first run, nothing is lost by mending it.
+
+    RecordError where it is of another study and has trials.
+    """
+    kept = open_record(path)
+    try:
+        check_same_study(kept, plan)
+    except RecordError:
+        if has_trials(path):
+            raise
+        return False
+    return True
 
 
 def check_same_study(kept: Record, new: Plan) -> None:

@@ -111,7 +111,7 @@ def _method(
             found |= {"text": path.read_text(encoding="utf-8"), "file": str(good["file"])}
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            source.at_value((*at, "file"), f"the statements cannot be read: {why}",
+            source.at_value((*at, "file"), f"the statements cannot be read from {path}: {why}",
                             near_file(path, good["file"]))  # fmt: skip
             return None
     else:

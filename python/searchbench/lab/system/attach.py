@@ -236,6 +236,11 @@ def _not_it(engine: Engine, place: Target, error: Exception) -> str:
     if isinstance(error, Refused):
         return f"at {place.url} there is no {engine.can.title} that can be asked: {error}; {named}"
     if isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError):
+        if "denied" in str(error):
+            return (
+                f"{engine.can.title} at {place.url} does not tell this user its state ({error}); "
+                f"grant the user what it asks for, or log in as another; {named}"
+            )
         return (
             f"what answers at {place.url} does not reply as {engine.can.title} does ({error}); "
             f"check the port; {named}"
