@@ -7,6 +7,7 @@ from itertools import combinations
 
 import pytest
 
+from searchbench.analysis.answer import Rank, Said
 from searchbench.analysis.compare.family import asking, family
 from searchbench.analysis.compare.verdict import decide
 from searchbench.analysis.judgement import (
@@ -143,7 +144,8 @@ def test_methods_are_compared_at_one_number_of_rows_and_none_leads_across_them()
     ]
     loads = {t.treatment: Load(kind="closed", clients=1) for t in treatments}
     crossing = "or is faster than in from about 30 rows on (between 10 and 100)."
-    said = decide(treatments, of_all, loads, "service_p50", None, "totals", crossings=[crossing])
+    first = [Said(crossing, Rank.ANSWER)]
+    said = decide(treatments, of_all, loads, "service_p50", None, "totals", first=first)
     assert said.headline.startswith("or is faster than in from about 30 rows on")
     assert "In none of 5 levels of operation and rows is anything shown to be better" in (
         said.decision

@@ -338,20 +338,24 @@ def test_steps_of_a_started_system_stay_together_and_subjects_are_shuffled(base)
     assert not any(t.control for t in plan.trials)
 
 
-def test_attached_systems_take_turns_within_a_step_each_is_first_and_blocks_turn_round(base):
-    text = "replicates = 2\n" + SWEPT
+def test_running_systems_are_driven_step_by_step_and_who_is_first_is_drawn_by_lot(base):
+    text = "replicates = 12\n" + SWEPT
     text += '[systems.a]\nengine = "tantivy"\nattach = "127.0.0.1:1"\n'
     text += '[systems.b]\nengine = "sqlite"\nattach = "127.0.0.1:2"\n'
     plan = planned(text, base)
-    by_id = {t.id: t.label for t in plan.treatments}
-    assert [by_id[t.treatment] for t in plan.trials if t.block == 1] == [
-        "a clients=4", "b clients=4", "b clients=1", "a clients=1", "a clients=2", "b clients=2",
-    ]  # fmt: skip
-    second = [by_id[t.treatment] for t in plan.trials if t.block == 2]
-    assert second == [
-        "a clients=1", "b clients=1", "b clients=2", "a clients=2", "b clients=4", "a clients=4",
-    ]  # fmt: skip
     assert all(t.attach for t in plan.treatments)
+    by_id = {t.id: t for t in plan.treatments}
+    orders = []
+    for block in range(1, 13):
+        own = [by_id[t.treatment] for t in plan.trials if t.block == block]
+        pairs = list(zip(own[::2], own[1::2], strict=True))
+        assert all(x.load["clients"] == y.load["clients"] for x, y in pairs)
+        assert [x.load["clients"] for x, _ in pairs] == one_pass([4, 1, 2], block)
+        orders.append({x.load["clients"]: x.system for x, _ in pairs})
+    for odd, even in zip(orders[::2], orders[1::2], strict=True):
+        assert all(odd[n] != even[n] for n in odd), "at each load both are first once"
+        assert {*odd.values()} == {"a", "b"}
+    assert len({tuple(sorted(o.items())) for o in orders}) > 2
 
 
 def test_no_step_of_running_systems_keeps_its_place_from_one_pass_to_the_next() -> None:

@@ -26,7 +26,7 @@ from searchbench.analysis.operations import crossing
 from searchbench.analysis.operations import results as of_operations
 from searchbench.analysis.roles import limits
 from searchbench.analysis.roles import results as of_roles
-from searchbench.analysis.roles.compared import with_verdicts
+from searchbench.analysis.roles.compared import said_beside, with_verdicts
 from searchbench.analysis.sweep import steps as steps_of
 from searchbench.analysis.sweep import verdict as of_sweep
 from searchbench.analysis.sweep.compared import Evidence
@@ -164,6 +164,10 @@ def _of_trials(
     noise_floor = floors.get(wanted)
     own = findings.of_trials(record, treatments, bool(floors), agreed, answers)
     operations = crossing.judged(found.operations, compared, wanted, first_look=found.first_look)
+    roles = found.roles
+    if roles is not None:
+        roles = replace(roles, beside=with_verdicts(roles.beside, compared))
+    first = [*crossing.said(operations), *(said_beside(roles.beside, wanted) if roles else ())]
     return replace(
         found,
         verdict=verdict.decide(
@@ -175,12 +179,11 @@ def _of_trials(
             judging.agreement.require,
             scales,
             of_classes,
-            crossing.sentences(operations),
+            first,
         ),
         comparisons=compared,
         class_comparisons=of_classes,
-        roles=found.roles
-        and replace(found.roles, beside=with_verdicts(found.roles.beside, compared)),
+        roles=roles,
         operations=operations,
         noise_floor=noise_floor,
         agreement=agreed,

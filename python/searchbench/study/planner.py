@@ -257,6 +257,7 @@ def _order(
     """
     width = max(2, len(str(study.replicates)))
     members: list[tuple[str, bool]] = []
+    firsts: dict[str, list[str]] = {}
     rng = random.Random(f"searchbench plan {study.seed}")
     for block in range(1, study.replicates + 1):
         if study.steps is None:
@@ -268,7 +269,11 @@ def _order(
                 turns.reverse()
             members = [(twins[block - 1].id, True) if t is None else (t.id, False) for t in turns]
         elif all(t.attach for t in treatments):
-            members = [(name, False) for name in _in_turn(treatments, study.steps.path, block)]
+            if block % 2:
+                firsts = _by_lot(treatments, study.steps.path, rng)
+            each = one_pass([*firsts], block)
+            way = 1 if block % 2 else -1
+            members = [(name, False) for step in each for name in firsts[step][::way]]
         elif block % 2:
             members = [(name, False) for name in _together(treatments, rng)]
         else:
@@ -284,15 +289,21 @@ def _traced(study: Study, treatments: Sequence[Treatment]) -> Iterator[Trial]:
         yield Trial(f"io-{treatment.id}", study.replicates + 1, treatment.id, traced=True)
 
 
-def _in_turn(treatments: Sequence[Treatment], step: str, block: int) -> Iterator[str]:
-    """Step after step; within each all subjects, and who is first changes from step to step.
+def _by_lot(treatments: Sequence[Treatment], step: str, rng: random.Random) -> dict[str, list[str]]:
+    """By step all subjects. Each is first as often as any other, in steps that are drawn by lot: if
+    they took turns, something that comes back every few steps would meet one of them alone.
 
     For systems that run anyway: nothing is started, so going from one to another costs nothing.
     """
-    steps = [*enumerate(_grouped((repr(t.levels[step]), t.id) for t in treatments))]
-    for turn, members in one_pass(steps, block):
-        first = (turn + block - 1) % len(members)
-        yield from (*members[first:], *members[:first])
+    found: dict[str, list[str]] = {}
+    for t in treatments:
+        found.setdefault(repr(t.levels[step]), []).append(t.id)
+    firsts = [i % max(map(len, found.values())) for i in range(len(found))]
+    rng.shuffle(firsts)
+    return {
+        key: [*own[first % len(own) :], *own[: first % len(own)]]
+        for first, (key, own) in zip(firsts, found.items(), strict=True)
+    }
 
 
 def one_pass(steps: Sequence[Step], block: int) -> list[Step]:

@@ -48,7 +48,6 @@ from searchbench.record.trial import Load
 
 WIDTH = 80
 MOST_QUESTIONS = 4
-FEW_CROSSINGS = 3
 NOT_SHOWN = "not shown to be better than"
 NAMED = 3  # rivals that a point names
 # Levels that say nothing without the name of their factor.
@@ -64,10 +63,10 @@ def decide(
     require: str,
     scales: Sequence[Scale] = (),
     classes: Sequence[ClassComparison] = (),
-    crossings: Sequence[str] = (),
+    first: Sequence[Said] = (),
 ) -> Verdict:
     """The verdict on a study by one metric. ``loads``: the load of each treatment; ``classes``:
-    the comparisons by class of queries; ``crossings``: from how many rows on one method is faster.
+    the comparisons by class of queries; ``first``: what a study of this kind asks before all else.
     """
     trials = [trial for t in treatments for trial in t.trials]
     usable = [t for t in treatments if metric in t.figures]
@@ -90,10 +89,8 @@ def decide(
         two = _of_two(labels, ranked, own[0], loads, metric, require)
         found = [*said(two, Rank.ANSWER, Rank.DOUBT)]
     else:
-        # Who varies the number of rows asks from which on another method is faster; else the
-        # systems come first: which of them is what most questions ask.
-        few = Rank.ANSWER if len(crossings) <= FEW_CROSSINGS else Rank.MORE
-        found = [*said(crossings, few, Rank.MORE)]
+        # The systems first, or next: which of them is what most questions ask.
+        found = [*first]
         by_system = sentences(systems.by_system(treatments, own, metric))
         found += said(by_system, Rank.MORE if found else Rank.ANSWER, Rank.MORE)
         if not several:

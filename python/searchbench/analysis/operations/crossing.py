@@ -19,12 +19,15 @@ from itertools import pairwise
 
 import numpy as np
 
+from searchbench.analysis import answer
+from searchbench.analysis.answer import Rank, Said
 from searchbench.analysis.judgement import Comparison, Interval
 from searchbench.analysis.operations.model import Crossover, MethodCurve, OperationResult
 from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL
 from searchbench.analysis.words import digits
 
+FEW = 3
 METHOD = "t over the blocks of each level, all levels together, from level to level"
 
 Verdicts = Mapping[tuple[str, str], Comparison]
@@ -43,6 +46,14 @@ def judged(
         replace(each, crossovers=() if first_look else crossovers(each.methods, of))
         for each in operations
     )
+
+
+def said(operations: Sequence[OperationResult]) -> list[Said]:
+    """The same for a verdict: who varies the number of rows asks this first. Many crossings are no
+    headline.
+    """
+    told = sentences(operations)
+    return [*answer.said(told, Rank.ANSWER if len(told) <= FEW else Rank.MORE, Rank.MORE)]
 
 
 def sentences(operations: Sequence[OperationResult]) -> list[str]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from searchbench.analysis.answer import Rank, Said, said
 from searchbench.analysis.compare import pairs
 from searchbench.analysis.judgement import Comparison
 from searchbench.analysis.roles.model import Beside
 from searchbench.analysis.stats.intervals import inverse
+from searchbench.analysis.words import times, words
 
 NOT_JUDGED = "not judged"
 
@@ -37,3 +39,32 @@ def _with(one: Beside, by: dict[tuple[frozenset[str], str], Comparison]) -> Besi
         else:
             ratios[metric] = c.ratio if metric == "throughput" else inverse(c.ratio)
     return replace(one, ratios=ratios, judged=judged)
+
+
+def said_beside(found: Sequence[Beside], metric: str) -> list[Said]:
+    """What roles take from the readers, by the metric of the study: who has roles asks this first.
+    The greatest loss that is resolved is the headline, or that none is.
+    """
+    those = [
+        one for one in found
+        if metric in one.ratios and one.judged.get(metric) not in (None, NOT_JUDGED)
+    ]  # fmt: skip
+    sure = [one for one in those if one.judged[metric] in ("faster", "slower")]
+    if not those:
+        return []
+    good = metric == "throughput"
+    sure.sort(key=lambda one: one.ratios[metric].value, reverse=not good)
+    rest = [one for one in those if one not in sure]
+    if not sure and len(those) > 1:
+        none = (
+            f"What the roles take from the readers is resolved in none of {len(those)} cases, by "
+            f"{words(metric)}."
+        )
+        return [Said(none, Rank.ANSWER), *(Said(_of(one, metric), Rank.MORE) for one in rest)]
+    return [*said([_of(one, metric) for one in (*sure, *rest)], Rank.ANSWER, Rank.MORE)]
+
+
+def _of(one: Beside, metric: str) -> str:
+    open_ = "" if one.judged[metric] in ("faster", "slower") else ", which is not resolved"
+    ratio = times(one.ratios[metric])
+    return f"{one.label}: {words(metric)} is {ratio} that of {one.idle_label}{open_}."
