@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from searchbench.analysis.capacity import stalls
+from searchbench.analysis.capacity.pace import CLUSTERS
 from searchbench.analysis.capacity.promise import (
     Judged,
     Kept,
@@ -47,6 +48,7 @@ from searchbench.record import Trial
 from searchbench.workload.load_table import Condition, parse_promise, quoted
 
 SURE = 1e-4  # of a look while the drive runs: the chance that a promise just kept is called broken
+NEAR = 1 / 3  # of what is allowed; an interval that ends below is far from it
 _FIRST_NS, _LOOKS = 1_000_000_000, 1.1  # then whenever the window has grown by a tenth
 # Where the times changed, and 1 where longer ones are of a system that becomes slower.
 _WHERE = {"window": 1, "last fifth": 1, "first fifth": -1}
@@ -193,8 +195,16 @@ def _weighed(worst: Kept, whole: Judged, *, closed: bool) -> tuple[PromiseVerdic
 def _in_the_long_run(
     parts: Sequence[tuple[Condition, Judged]], trial: Trial, trace: Trace, said: str
 ) -> tuple[PromiseVerdict, str]:
-    """What seems kept: not told where waits build up. A closed loop holds them back itself."""
+    """What seems kept: not told where waits build up, which a closed loop holds back itself, or
+    where a window that is not far below what is allowed met too few clusters of late requests.
+    """
     building = [c for c, _ in parts if builds_up(c, _resolved(c.limit_ns, trial, trace))]
+    few = [clusters for c, judged in parts if (clusters := _too_few(c, judged.kept[0]))]
+    if few and not building:
+        return "cannot tell", (
+            f"{said}; but late requests came in only about {min(few):.2g} clusters, which is too "
+            "few to say how many come in the long run; a longer window would show it"
+        )
     if not building:
         return "kept", said
     half = digits((building[0].limit_ns or 0.0) / 2e6)
@@ -202,6 +212,17 @@ def _in_the_long_run(
         f"{said}; but waits build up: so many took {half} ms or more that in the long run more "
         f"than {_percent(building[0].allowed)} may be late; a longer window would show it"
     )
+
+
+def _too_few(condition: Condition, kept: Kept) -> float:
+    """In about how many clusters late requests came, where these are too few; else 0.
+
+    Of heavy tails a window sees a few clusters, and no rare great one, by which it could tell how
+    little its few are worth.
+    """
+    clusters = kept.share * kept.effective
+    near = kept.high > NEAR * condition.allowed
+    return clusters if kept.share > 0 and clusters < CLUSTERS and near else 0.0
 
 
 def _resolved(limit_ns: float | None, trial: Trial, trace: Trace) -> Trace:
