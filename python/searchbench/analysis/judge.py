@@ -60,7 +60,12 @@ def judge(record: Record | Path | str) -> Judgement:
             ]
             judged.append((planned, each))
     replicates.with_pools(judged)
-    treatments, shared = findings.hoist([replicates.judge_treatment(*one) for one in judged])
+    treatments, shared = findings.hoist(
+        [
+            replicates.judge_treatment(planned, each, trials.get(planned.id, []))
+            for planned, each in judged
+        ]
+    )
     loads = driven.loads(record)
     part = remedies.fitted([*coverage.finding(_part_of_log(judged, subjects))], judging)
     found = Judgement(
