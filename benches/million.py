@@ -236,7 +236,8 @@ def _read(
     endpoint = workload.endpoint(_endpoint(port), compiled, engine, levers)
     reader = workload.reader(engine, levers)
     with tempfile.TemporaryDirectory(prefix="searchbench-bench-") as folder:
-        replies, _, sizes = capture(endpoint, reader, compiled, TIMEOUT_S, Path(folder))
+        alone = capture(endpoint, reader, compiled, TIMEOUT_S, Path(folder))
+        replies, sizes = alone.replies, alone.sizes
     (reply,) = replies.to_pylist()
     if reply["error"] is not None:
         raise RuntimeError(f"the answer is {reply['error']}")

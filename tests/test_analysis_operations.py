@@ -24,6 +24,8 @@ from searchbench.analysis.operations.results import _point, _slope
 from searchbench.analysis.operations.rows import Returned, differing, every_way
 from searchbench.analysis.trial.operations import failed, failure
 from searchbench.record import Trial
+from searchbench.record.ends import ServerEnd
+from searchbench.record.roles import FaultDone, RoleRun
 from searchbench.record.trial import Load, Note, OperationAbout
 from searchbench.report.tables.operations import side_by_side
 
@@ -276,7 +278,59 @@ def test_a_method_that_ends_its_server_fails_in_the_words_of_the_servers_log() -
     assert [(f.kind, f.severity) for f in found] == [
         ("operation failed", "note"), ("server ended", "note"),
     ]  # fmt: skip
+    # An older record does not say whether it was asked for anything then.
     assert failed(dead, {"ok": 1, "refused": 3}) == ()
+
+
+def test_a_method_that_ends_its_server_after_good_answers_fails_all_the_same() -> None:
+    note = Note(kind="server ended", number="signal 11, SIGSEGV; its log: a trace")
+    end = ServerEnd(code=-11, under_way=1, log="a trace")
+    dead = trial(notes=[note], server_ends=[end])
+    counts = {"ok": 1200, "reset": 1, "refused": 30}
+    assert failure(dead, counts) == (
+        "the server ended (signal 11, SIGSEGV) after 1,200 good answers; its log: a trace"
+    )
+    kinds = [(f.kind, f.severity, f.number) for f in failed(dead, counts)]
+    assert kinds == [
+        ("operation failed", "note", "31 of 1,231"), ("server ended", "note", note.number),
+    ]  # fmt: skip
+    only = trial(server_ends=[ServerEnd(code=3, under_way=1, cause="memory is too small")])
+    assert failure(only, {"ok": 1, "reset": 1}) == (
+        "the server ended (exit code 3) after 1 good answer; memory is too small"
+    )
+    alone = trial(server_ends=[ServerEnd(phase="capture", under_way=1)])
+    assert failure(alone, {"ok": 30}) == (
+        "the server ended while it was asked alone, before anything was timed"
+    )
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"server_ends": [ServerEnd(code=-9, under_way=0)]},
+        {
+            "server_ends": [ServerEnd(code=-9, under_way=1)],
+            "beside": [RoleRun(name="writer", number=1, does="write")],
+        },
+    ],
+    ids=["nothing was under way", "a writer was at work"],
+)
+@pytest.mark.parametrize("counts", [{"ok": 3, "refused": 9}, {"refused": 9}])
+def test_a_server_that_ended_for_a_reason_that_is_not_known_is_no_failure_of_a_method(
+    more: dict[str, Any], counts: dict[str, int]
+) -> None:
+    assert failed(trial(**more), counts) == ()
+    idle = RoleRun(name="writer", number=1, does="write", idle=True)
+    ended = trial(server_ends=[ServerEnd(code=-9, under_way=1)], beside=[idle])
+    assert len(failed(ended, counts)) == 1
+
+
+def test_a_system_that_a_fault_took_away_is_no_failure_of_a_method() -> None:
+    fault = FaultDone(fault="kill", of="server", begun=10, ended=20)
+    killed = trial(beside=[RoleRun(name="loss", number=1, does="fault", fault=fault)])
+    assert failed(killed, {"reset": 1, "refused": 9}) == ()
+    # What the server says itself is its answer all the same.
+    assert failure(killed, {"engine_error": 9}) == "engine error"
 
 
 def test_a_method_that_has_no_valid_trial_is_not_said_to_fail() -> None:

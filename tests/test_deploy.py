@@ -23,6 +23,7 @@ from searchbench.engines.null import Null
 from searchbench.errors import LabError
 from searchbench.lab.conduct.serve import Sentences, serving
 from searchbench.lab.system.deploy import Deployment
+from searchbench.lab.system.logged import last_words
 from searchbench.lab.system.names import Places
 
 WAIT = "import sys, time; print('waiting on', *sys.argv[1:], flush=True); time.sleep(60)"
@@ -187,3 +188,21 @@ def places(tmp_path: Path) -> Places:
 def test_names_that_are_none_stay_as_they_are(places: Places) -> None:
     assert places.fill('{"a": {port}, "b": {nothing}}') == '{"a": 1234, "b": {nothing}}'
     assert places.fill("{port:x}") == places.fill("{port:x}") != places.fill("{port:y}")
+
+
+def test_of_a_server_that_ended_its_last_errors_are_quoted_and_not_the_pages_below(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "server.log"
+    before = "ERROR before it was ready\nready\n"
+    log.write_text(before)
+    since = log.stat().st_size
+    assert last_words(log, since) == "ERROR before it was ready | ready", "it said nothing more"
+    crash = "[Note] asked\n\n[ERROR] a page is bad\n[ERROR] got signal 6\nSorry\n"
+    limits = "".join(f"limit {n}\n" for n in range(40))
+    log.write_text(before + crash + limits)
+    said = "[ERROR] a page is bad | [ERROR] got signal 6 | Sorry"
+    assert last_words(log, since) == said
+    log.write_text(before + "one\ntwo\n")
+    assert last_words(log, since) == "one | two"
+    assert last_words(tmp_path / "none", 0) == ""

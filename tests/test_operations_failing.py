@@ -6,30 +6,36 @@ others are not touched by it.
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import os
+import re
 import signal
+import threading
+import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from searchbench.analysis.judge import judge
-from searchbench.analysis.judgement import Judgement
+from searchbench.analysis.judge import judge, to_json
+from searchbench.analysis.judgement import Judgement, TrialResult
 from searchbench.analysis.operations.model import Point
 from searchbench.engines import ENGINES, defaults
 from searchbench.engines.engine import Request
 from searchbench.engines.mariadb import MariaDB, table
 from searchbench.engines.mysql_form import request
 from searchbench.engines.postgresql import Postgresql
-from searchbench.errors import StudyError
+from searchbench.errors import LabError, StudyError
 from searchbench.lab.conduct.watch import Silence
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.wire.exchange import ask
+from searchbench.lab.system.running import NO_FIELDS
+from searchbench.lab.wire.exchange import Endpoint, ask
 from searchbench.measure.run import run as measure
-from searchbench.record import Record
+from searchbench.record import Record, Trial
 from searchbench.study.plan import Trial as Planned
-from searchbench.terminal.answer import exit_code
+from searchbench.terminal.answer import answer, exit_code
 
 pytestmark = pytest.mark.slow
 
@@ -214,48 +220,258 @@ def test_more_branches_of_a_union_than_files_is_a_point_with_the_servers_words(
         assert exit_code(record, judged) == 0
 
 
-class Killer(Silence):
-    """Kills the server without warning in one phase of the trials of one method."""
+def asleep(server: psutil.Process) -> bool:
+    """Is a statement of a method under way that sleeps? So says the server itself."""
+    engine = ENGINES["mariadb"]
+    service = engine.service(defaults(engine), NO_FIELDS)
+    sql = ("SELECT IF(COUNT(*) > 0, 'asleep', 'awake') AS x FROM information_schema.processlist "
+           "WHERE info LIKE 'SELECT SLEEP(%'")  # fmt: skip
+    with contextlib.suppress(psutil.Error, LabError):
+        for each in server.net_connections("tcp"):
+            if each.status == psutil.CONN_LISTEN:
+                at = (each.laddr.ip, each.laddr.port)
+                endpoint = Endpoint(at, service.wire, service.login, service.whole)
+                return b"asleep" in ask(endpoint, [request(sql)], timeout_s=5.0)[0]
+    return False
 
-    def __init__(self, method: str, phase: str) -> None:
-        self.method, self.phase, self.killed, self.here = method, phase, 0, False
+
+def servers() -> list[psutil.Process]:
+    """Those that run now and are ours."""
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if child.name() in ("mariadbd", "mysqld") and child.status() != psutil.STATUS_ZOMBIE:
+                found.append(child)
+    return found
+
+
+class Killer(Silence):
+    """Ends the server without warning in the trials of one method, with many rows, and in a phase.
+
+    ``when``: "begins", before it is asked for anything; "asked", while the first statement is under
+    way; "answered", while one is, after some good answers. ``most``: so many times at most.
+    """
+
+    def __init__(
+        self, phase: str, when: str, how: signal.Signals = signal.SIGKILL, most: int = 9
+    ) -> None:
+        self.phase, self.when, self.how, self.most = phase, when, how, most
+        self.killed, self.said = 0, list[str]()
+        self._here, self._waits = False, list[threading.Thread]()
+
+    def told(self, text: str) -> None:
+        self.said.append(text)
 
     def begins(self, trial: Planned, label: str, done: int, of: int) -> None:
-        self.here = f"method={self.method}" in label and str(MANY) in label
+        self._here = "method=dies" in label and str(MANY) in label
 
     def stage(self, name: str) -> None:
-        if self.here and name == self.phase:
-            for child in psutil.Process().children(recursive=True):
-                if child.name() in ("mariadbd", "mysqld"):
-                    os.kill(child.pid, signal.SIGKILL)
-                    self.killed += 1
+        if not self._here or name != self.phase or self.killed >= self.most:
+            return
+        if self.when == "begins":
+            self._kill()
+        elif self.when == "asked":
+            self.wait()
+
+    def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
+        answered = self._here and self.when == "answered" and completed > 3
+        if answered and self.killed < self.most:
+            self._here = False
+            self._kill()
+
+    def ends(self, trial: Planned, about: Trial, invalid: str) -> None:
+        for each in self._waits:
+            each.join()
+
+    def wait(self) -> None:
+        """From now on for a statement of the method."""
+        self._waits.append(threading.Thread(target=self._once_asked, daemon=True))
+        self._waits[-1].start()
+
+    def _once_asked(self) -> None:
+        give_up = time.monotonic() + 60
+        while time.monotonic() < give_up:
+            if any(map(asleep, servers())):
+                return self._kill()
+            time.sleep(0.02)
+        raise AssertionError("nobody asked it for anything")
+
+    def _kill(self) -> None:
+        there = servers()
+        for server in there:
+            os.kill(server.pid, self.how)
+            self.killed += 1
+        # Whoever waits for it here would take its exit code from its parent.
+        while any(server in servers() for server in there):
+            time.sleep(0.01)
 
 
+# With many rows a statement is under way nearly always.
 DIES = """
 [operations.fetch.methods.dies]
-sql = 'SELECT * FROM data WHERE id IN ([each ",": {id}]) AND SLEEP(0) = 0;'
+sql = '''
+-- @ignored
+SELECT SLEEP(IF({rows} > 5, 0.5, 0));
+SELECT * FROM data WHERE id IN ([each ",": {id}]);
+'''
 """
 
 
-@pytest.mark.parametrize("phase", ["capture", "drive"])
-def test_a_method_whose_server_dies_is_a_point_and_the_others_are_valid(
-    tmp_path: Path, phase: str
+def trials_of(judged: Judgement, treatment: str) -> tuple[TrialResult, ...]:
+    (found,) = [t for t in judged.treatments if t.treatment == treatment]
+    return found.trials
+
+
+def starved(judged: Judgement) -> bool:
+    """What a generator without a processor saw says nothing of a server."""
+    return any(f.kind == "client starved" for f in judged.findings)
+
+
+@pytest.mark.parametrize(
+    ("phase", "how", "words"),
+    [
+        ("drive", signal.SIGKILL, r"the server ended \(signal 9, SIGKILL\); its log: "),
+        # It writes its report while others of its threads still answer.
+        (
+            "drive",
+            signal.SIGSEGV,
+            r"the server ended \(signal 11, SIGSEGV\)( after \d+ good answers?)?; its log: "
+            r"[^|]*\[ERROR\] \S*mariadbd got signal 11 ; \| ",
+        ),
+        (
+            "capture",
+            signal.SIGKILL,
+            r"the server ended \(signal 9, SIGKILL\) while it was asked alone, before anything "
+            r"was timed; its log: ",
+        ),
+    ],
+)
+def test_a_method_whose_server_dies_while_it_is_asked_is_a_point_and_the_others_are_valid(
+    tmp_path: Path, phase: str, how: signal.Signals, words: str
 ) -> None:
-    killer = Killer("dies", phase)
+    killer = Killer(phase, "asked", how)
     record, judged = measured(tmp_path, DIES, killer)
     assert killer.killed == 1
     assert_answered(judged, "in")
-    died = next(t for t in judged.treatments if t.treatment == points(judged, "dies")[1].treatment)
-    (trial,) = died.trials
-    assert "server ended" in {f.kind for f in trial.findings}
-    if phase == "drive":
-        assert trial.status == "valid"
-        assert points(judged, "dies")[1].failed.startswith("the server ended; its log ends: ")
-    else:  # it answered afterwards, so no method ended it: who did is not known
-        assert trial.status == "invalid"
-    # What a generator without a processor saw says nothing of a server.
-    starved = "client starved" in {f.kind for f in trial.findings}
-    assert starved or exit_code(record, judged) == 1
+    assert_answered(judged, "dies", many=False)
+    (trial,) = trials_of(judged, points(judged, "dies")[1].treatment)
+    assert re.match(words, points(judged, "dies")[1].failed)
+    assert {"operation failed", "server ended"} <= {f.kind for f in trial.findings}
+    (end,) = [end for t in record.trials for end in t.server_ends]
+    assert (end.process, end.code, end.phase, end.under_way) == ("", -how, phase, 1)
+    assert [said for said in killer.said if "the server ended (signal" in said]
+    assert exit_code(record, judged) == 1 or starved(judged)
+
+
+@pytest.mark.parametrize("phase", ["capture", "drive"])
+def test_a_server_that_dies_while_nothing_is_asked_makes_its_trial_invalid(
+    tmp_path: Path, phase: str
+) -> None:
+    killer = Killer(phase, "begins")
+    record, judged = measured(tmp_path, DIES, killer)
+    assert killer.killed == 1
+    assert_answered(judged, "in")
+    (trial,) = trials_of(judged, points(judged, "dies")[1].treatment)
+    assert trial.status == "invalid"
+    assert "server ended" in {f.kind for f in trial.findings if f.severity == "invalid"}
+    assert points(judged, "dies")[1].failed == ""
+    assert [end.under_way for t in record.trials for end in t.server_ends] == [0]
+    assert exit_code(record, judged) == 1 or starved(judged)
+
+
+def test_good_answers_before_a_server_dies_are_no_time_of_its_method(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # In the first of its two trials; it lives through the other.
+    killer = Killer("drive", "answered", most=1)
+    path = tmp_path / "study.toml"
+    window = "seconds = 4\nwarmup_s = 0"
+    text = TOP.replace("requests = 3\nwarmup_requests = 0", window)
+    text = text.replace("replicates = 1", "replicates = 2")
+    text = text.replace("timeout_s = 2", "timeout_s = 30")
+    path.write_text(text + DIES + "[systems.mariadb]\n")
+    record = measure(path, tmp_path / "record", work=tmp_path / "work", watch=killer)
+    judged = judge(record)
+    assert killer.killed == 1
+    others = [t for t in judged.treatments if t.levels["method"] == "in"]
+    assert [(x.status, x.reason) for t in others for x in t.trials] == [("valid", "")] * 4
+    few, many = points(judged, "dies")
+    assert few.seconds is not None
+    assert (many.seconds, many.by_block) == (None, {})
+    assert re.match(r"the server ended \(signal 9, SIGKILL\) after \d+ good answers, in 1 of 2 "
+                    r"trials; its log: ", many.failed)  # fmt: skip
+    trials = trials_of(judged, many.treatment)
+    assert [(x.status, dict(x.figures)) for x in trials] == [("valid", {})] * 2
+    assert all(x.outcomes["ok"] >= 3 for x in trials)
+    own = [c for c in judged.comparisons if many.treatment in (c.a, c.b)]
+    assert {(c.verdict, c.ratio) for c in own} == {("not comparable", None)}
+    assert exit_code(record, judged) == 1 or starved(judged)
+
+    # So it is in every form.
+    page = answer(record, tmp_path / "page")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "dies fails at 4,000 rows: the server ended (signal 9, SIGKILL)" in shown
+    assert page.verdict.best is None
+    (point,) = [
+        p for o in to_json(judged)["operations"] for m in o["methods"] for p in m["points"]
+        if p["treatment"] == many.treatment
+    ]  # fmt: skip
+    assert (point["seconds"], point["failed"]) == (None, many.failed)
+    with (tmp_path / "page" / "operations.csv").open() as file:
+        (row,) = [r for r in csv.DictReader(file) if r["treatment"] == many.treatment]
+    assert (row["seconds"], row["failed"]) == ("", many.failed)
+    html = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
+    assert "the server ended (signal 9, SIGKILL)" in html
+
+
+LEFT = '''
+[operations.fetch.methods.dies]
+sql = """
+CREATE TABLE wanted (id BIGINT);
+INSERT INTO wanted VALUES [each ",": ({id})];
+-- @ignored
+SELECT SLEEP(IF({rows} > 5, 0.5, 0));
+SELECT data.* FROM data JOIN wanted USING (id);
+-- @after
+DROP TABLE wanted;
+"""
+'''
+
+
+def test_what_a_method_left_in_the_server_that_it_ended_is_there_for_no_other(
+    tmp_path: Path,
+) -> None:
+    killer = Killer("drive", "asked", most=1)
+    path = tmp_path / "study.toml"
+    text = TOP.replace("replicates = 1", "replicates = 2")
+    text = text.replace("timeout_s = 2", "timeout_s = 30")
+    path.write_text(text + LEFT + "[systems.mariadb]\n")
+    record = measure(path, tmp_path / "record", work=tmp_path / "work", watch=killer)
+    assert killer.killed == 1
+    found = [t for t in record.trials if t.levels["method"] == "dies"]
+    said = {t.trial: t.said for t in found if not t.server_ends}
+    assert set(map(str, said.values())) == {"{}"}, "no table was there already"
+    ended = next(t for t in found if t.server_ends)
+    later = [t for t in record.trials if t.position > ended.position]
+    assert later
+    assert later[0].ingest is not None
+    assert later[0].ingest.reused is None, "the index was made anew"
+
+
+def test_a_server_that_dies_when_its_method_is_tried_ends_the_run_and_is_named(
+    tmp_path: Path,
+) -> None:
+    class Early(Killer):
+        def begins(self, trial: Planned, label: str, done: int, of: int) -> None:
+            raise AssertionError("no trial begins")
+
+    killer = Early("", "asked")
+    killer.wait()
+    with pytest.raises(StudyError) as found:
+        measured(tmp_path, DIES.replace("IF({rows} > 5, 0.5, 0)", "2"), killer)
+    (complaint,) = map(str, found.value.complaints)
+    assert "fetch, method dies" in complaint
+    assert "mariadb ended when it was tried with 2 rows: signal 9, SIGKILL" in complaint
 
 
 LOSSY = """

@@ -84,7 +84,7 @@ def test_a_sheet_has_each_crossing_with_its_interval_or_why_there_is_none(tmp_pa
 def test_the_answer_has_the_crossings_and_what_a_row_costs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    crossing, unsure, costs, *none = said(judged())
+    crossing, unsure, costs, no_line, fails = said(judged())
     assert crossing == (
         "fetch: mariadb: temporary is faster than union from about 42 rows on (between 10 and 100)."
     )
@@ -93,7 +93,8 @@ def test_the_answer_has_the_crossings_and_what_a_row_costs(
     assert "for each further row; exponent 0.98 (95 % interval " in costs
     assert costs.endswith("from 100 to 1,000 rows.")
     # No line is told where none describes the times.
-    assert none == ["fetch: union, mariadb: no line describes its times."]
+    assert no_line == "fetch: union, mariadb: no line describes its times."
+    assert fails == "fetch: union, mariadb fails at 100 rows: =no stack"
     show(judged())
     assert "By the number of rows:" in capsys.readouterr().out
     show(judgement())

@@ -60,7 +60,12 @@ def judge(record: Record | Path | str) -> Judgement:
             ]
             judged.append((planned, each))
     replicates.with_pools(judged)
-    treatments, shared = findings.hoist([replicates.judge_treatment(*one) for one in judged])
+    treatments, shared = findings.hoist(
+        [
+            replicates.judge_treatment(planned, each, trials.get(planned.id, []))
+            for planned, each in judged
+        ]
+    )
     drawn = {t.treatment: t.queries.digest for t in record.trials if t.operation is not None}
     treatments = [replace(t, draws=drawn.get(t.treatment, "")) for t in treatments]
     loads = driven.loads(record)

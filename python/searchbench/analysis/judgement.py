@@ -238,6 +238,7 @@ class TrialResult:
     ``steadiness``: None of a trial that was not driven, or that was cold for each query; ``cold``:
     the state in which each query of that was asked, in words; "" of all others. ``shaped``: None of
     a load with one rate. ``classes``: what each class of queries met; empty where there are none.
+    ``failed``: of an operation, why its method failed, which is a result and has no figures.
     """
 
     trial: str
@@ -255,6 +256,7 @@ class TrialResult:
     shaped: Shaped | None = None
     cold: str = ""
     classes: tuple[ClassSeen, ...] = ()
+    failed: str = ""
 
     @property
     def counts(self) -> bool:
@@ -269,6 +271,8 @@ class TreatmentResult:
     ``service`` and ``response`` are quantile curves: x the quantile (0..1), y seconds, with
     their intervals; quantiles that have too few samples are absent. ``bottleneck``: None where no
     trial is valid. ``classes``: what each class of queries met; empty where there are none.
+    ``failed``: of an operation, why its method failed at this size, so that it has no figures and
+    is compared with nothing.
     ``draws``: of an operation, the digest of what it draws; treatments of others are asked other
     questions. Empty where there is none, or none is on record.
     """
@@ -283,6 +287,7 @@ class TreatmentResult:
     trials: tuple[TrialResult, ...]
     bottleneck: Bottleneck | None = None
     classes: tuple[ClassSeen, ...] = ()
+    failed: str = ""
     draws: str = ""
 
 

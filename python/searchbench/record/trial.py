@@ -1,4 +1,4 @@
-"""One trial as trial.json keeps it: here alone (and in alone.py) are its keys spelled.
+"""One trial as trial.json keeps it: here alone (and in alone.py, ends.py) are its keys spelled.
 
 The lab fills a ``Trial`` in while it conducts; analysis and report read it. FORMATS.md describes
 the same keys for readers without us. What is not known is None or empty, never guessed. Longer than
@@ -14,6 +14,7 @@ import msgspec
 from searchbench.record.alone import HostAlone
 from searchbench.record.drive import Drive
 from searchbench.record.elsewhere import Elsewhere
+from searchbench.record.ends import ServerEnd
 from searchbench.record.queries import Queries, Unsupported
 from searchbench.record.roles import FaultDone, RoleRun
 from searchbench.study.plan import Level
@@ -475,6 +476,7 @@ class Trial(msgspec.Struct, kw_only=True):
     ``asked``: of a trial that is cold for each query, each of them.
     ``beside``: the roles beside the readers, in the order of their numbers.
     ``jobs``: those that were done, in their order; a trial that was not driven has them alone.
+    ``server_ends``: processes of the system that ended, and that nobody of ours had ended.
     ``traced``: its reads and writes were traced, which slowed it: it is not judged.
     """
 
@@ -528,6 +530,7 @@ class Trial(msgspec.Struct, kw_only=True):
     elsewhere: list[Elsewhere] = []
     jobs: list[JobDone] = []
     beside: list[RoleRun] = []
+    server_ends: list[ServerEnd] = []
 
     @property
     def fault(self) -> FaultDone | None:

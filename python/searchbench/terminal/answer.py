@@ -92,6 +92,8 @@ def exit_code(kept: Record, judgement: Judgement) -> int:
             {f.kind for f in own if f.severity == "invalid" or f.kind in _IN_ANY_CASE}
             for own in each
         ]
+        # A finding that most trials have is one of the record.
+        kinds.append({f.kind for f in judgement.findings if not f.trial} & _SERVER_GONE)
     # A load generator that got no processor says nothing of the server.
     spoilt = any(found & _SERVER_GONE for found in kinds if "client starved" not in found)
     unanswered = any("no answers" in found for found in kinds)
@@ -174,7 +176,8 @@ def show(judgement: Judgement) -> None:
         out.say()
         out.table(verdict.header, verdict.lines, less=("p99.9 ms", "service p99", "backlog p99"))
     if found := operations.said(judgement):
-        out.say("\nBy the number of rows:")
+        by_rows = any(each.by_rows for each in judgement.operations)
+        out.say(f"\n{'By the number of rows' if by_rows else 'Methods that fail'}:")
         out.points(found)
     for said in disturbed(judgement):
         out.say(f"\n{said}")

@@ -1,8 +1,8 @@
-"""What operations come to on a terminal: where methods cross, what a further row costs."""
+"""What operations come to on a terminal: where methods cross, what a row costs, what fails."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from searchbench.analysis.operations.model import MethodCurve, OperationResult
 
 _MOST = 6  # lines of each; more are counted
+_WORDS = 240  # characters of why a method fails; the page and the sheet have all
 
 
 def said(judgement: Judgement) -> list[str]:
-    """A line for each resolved crossing that the verdict does not name, and for each slope; the
-    first of many.
+    """A line for each resolved crossing that the verdict does not name, for each slope, and for
+    each failure; the first of many.
     """
     from searchbench.analysis.operations.crossing import sentence
 
@@ -33,7 +34,18 @@ def said(judgement: Judgement) -> list[str]:
     if unsure:
         is_ = "crossing of curves is" if unsure == 1 else "crossings of curves are"
         told.append(f"{unsure} {'further ' * bool(crossing)}{is_} not resolved.")
-    return [*told, *_first(slopes, "method")]
+    failures = [f"{name}{one}" for name, one in _failures(judgement.operations)]
+    return [*told, *_first(slopes, "method"), *_first(failures, "failure")]
+
+
+def _failures(operations: Sequence[OperationResult]) -> Iterator[tuple[str, str]]:
+    """Where a method fails and why, behind the name of its operation if there are several."""
+    for each in operations:
+        for m in each.methods:
+            for p in (p for p in m.points if p.failed):
+                at = f" at {p.rows:,} rows" if each.by_rows else ""
+                why = p.failed if len(p.failed) <= _WORDS else f"{p.failed[:_WORDS]} …"
+                yield f"{each.name}: " if len(operations) > 1 else "", f"{m.label} fails{at}: {why}"
 
 
 def _first(lines: list[str], what: str) -> Iterator[str]:

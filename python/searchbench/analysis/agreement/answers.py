@@ -73,11 +73,11 @@ class AnswerBook:
         return every_trial.vary(first, own, require=self.rule.require, k=self.rule.k)
 
     def _used(self, treatment: str) -> dict[int, str]:
-        """By block the valid trial that a comparison uses."""
+        """By block the valid trial that a comparison uses; none of a method that failed."""
         own = next((t for t in self.treatments if t.treatment == treatment), None)
         return {
             t.block: t.trial
-            for t in (own.trials if own else ())
+            for t in (own.trials if own and not own.failed else ())
             if t.status == "valid" and not t.control
         }
 

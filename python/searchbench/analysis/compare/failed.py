@@ -19,6 +19,7 @@ from searchbench.analysis.trial.replies import OTHERWISE
 from searchbench.analysis.words import listed, percent
 from searchbench.record.trial import Load
 
+NAMED = 3  # methods that failed; more are counted
 TAIL = 0.1  # of the mass beyond a quantile may have failed
 
 
@@ -174,9 +175,31 @@ def sentence(own: Sequence[Comparison], labels: Mapping[str, str]) -> str:
     return f"Failed requests are in none of these figures: {listed(each)}." if each else ""
 
 
+def methods(*both: TreatmentResult) -> str:
+    """That methods of operations failed, so that there is nothing to compare, a clause; else empty:
+    neither did.
+    """
+    return "; ".join(f"{t.label} fails: {t.failed}" for t in both if t.failed)
+
+
+def in_records(a: TreatmentResult, b: TreatmentResult) -> str:
+    """That a method failed in one of two records or in both, a clause; else empty."""
+    sides = (("first", a.failed), ("second", b.failed))
+    return "; ".join(f"it fails in the {which} record: {why}" for which, why in sides if why)
+
+
+def said_of_methods(treatments: Sequence[TreatmentResult]) -> list[str]:
+    """A sentence on each method that fails at a size, or how many do where these are many."""
+    found = [t for t in treatments if t.failed]
+    if len(found) <= NAMED:
+        return [f"{t.label} fails: {t.failed}." for t in found]
+    return [f"{len(found)} of {len(treatments)} treatments fail, for example {found[0].label}: "
+            f"{found[0].failed}."]  # fmt: skip
+
+
 def _failed(x: TrialResult) -> bool:
-    """Whether all operations of a trial failed, which is a result and has no figures."""
-    return bool(x.outcomes) and not x.figures and not x.outcomes.get("ok")
+    """Whether its method failed, which is a result and has no figures."""
+    return bool(x.failed)
 
 
 def _valid(t: TreatmentResult) -> list[TrialResult]:

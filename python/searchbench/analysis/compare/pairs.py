@@ -74,6 +74,12 @@ def metrics_for(load: Load, wanted: str) -> tuple[str, ...]:
     return (wanted, *(metric for metric in usual if metric != wanted))
 
 
+def _driven_metrics(a: Load, b: Load, wanted: str) -> list[str]:
+    """What of drives is compared under both loads."""
+    other = metrics_for(b, wanted)
+    return [name for name in metrics_for(a, wanted) if name in other and not of_job(name)]
+
+
 def value(trial: TrialResult, samples: Samples, metric: str, keep: Any) -> float | None:
     """A trial's metric (a latency, if not over all) over the queries in ``keep`` (None: all)."""
     if keep is None:
@@ -188,6 +194,13 @@ def drafts(
     found: list[tuple[Comparison, list[float], str]] = []
     by_jobs: dict[tuple[str, str], str] = {}
     for a, b in compared:
+        if why := failed.methods(by_id[a], by_id[b]):
+            by_jobs[a, b] = ""
+            found += [
+                (Comparison(a, b, name, "not comparable", None, None, 1.0, 0, 0, why), [], "")
+                for name in _driven_metrics(loads[a], loads[b], metric)
+            ]
+            continue
         pair, distinct = answers.pair(a, b), answers.distinct(a)
         by_jobs[a, b] = jobs.doubt(pair)
         for name in jobs.metrics(judging):
@@ -203,10 +216,7 @@ def drafts(
         both, others = (by_id[a], by_id[b]), answers.otherwise(a, b)
         measured = asked.fewest_on_both(*both, samples, pair)
         alike = asked.requests_alike(*both, samples, others, members)
-        other = metrics_for(loads[b], metric)
-        for name in metrics_for(loads[a], metric):
-            if name not in other or of_job(name):
-                continue
+        for name in _driven_metrics(loads[a], loads[b], metric):
             floor = floors[name].value if name in floors else 1.0
             draft, logs = _draft(*both, loads, samples, pair, name, floor, distinct, members)
             said = ""

@@ -82,8 +82,8 @@ class Run:
         return next((key for key in self.by_key if key[1] == levels), None)
 
     def first_trial(self, key: Key) -> Trial | None:
-        """The first valid trial that is no control."""
-        return next((self.trials[t.trial] for t in self.by_key[key].trials if t.counts), None)
+        """The first valid trial that is no control; None of a method that failed."""
+        return next((self.trials[t.trial] for t in self._used(key)), None)
 
     def queries(self, digest: str) -> list[dict[str, Any]]:
         """The rows of a query set; read once."""
@@ -94,7 +94,7 @@ class Run:
     def answers(self, key: Key) -> list[Answers]:
         """Each kind of answers that its valid trials gave when asked alone; read once."""
         if key not in self._answers:
-            used = (self.trials[t.trial] for t in self.by_key[key].trials if t.counts)
+            used = (self.trials[t.trial] for t in self._used(key))
             found = every_trial.read(self.record, used)
             self._answers[key] = every_trial.distinct(found.values())
         return self._answers[key]
@@ -104,8 +104,12 @@ class Run:
         return self.loads[self.by_key[key].treatment]
 
     def valid(self, key: Key) -> dict[int, TrialResult]:
-        """By block, the valid trials that are no controls."""
-        return {t.block: t for t in self.by_key[key].trials if t.counts}
+        """By block, the valid trials that are no controls; none of a method that failed."""
+        return {t.block: t for t in self._used(key)}
+
+    def _used(self, key: Key) -> list[TrialResult]:
+        of = self.by_key[key]
+        return [] if of.failed else [t for t in of.trials if t.counts]
 
     def builds(self, key: Key, side: int) -> dict[int, str]:
         """By block, the build of its index, named so that no other record has the same name.

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from searchbench.analysis.agreement import agreement, answers, every_trial
-from searchbench.analysis.compare import beside, jobs, loads, pairs, sweeps, whole
+from searchbench.analysis.compare import beside, failed, jobs, loads, pairs, sweeps, whole
 from searchbench.analysis.compare.mix import timed
 from searchbench.analysis.compare.run import Key, Run, levels_of
 from searchbench.analysis.judgement import Agreement, Estimate, RecordLine, TreatmentResult
@@ -178,7 +178,10 @@ def _lines(
         return
     first, second, reason = a.first_trial(key), b.first_trial(key), ""
     none_agrees = False
-    if first is None or second is None:
+    fails = failed.in_records(a.by_key[key], b.by_key[key])
+    if fails:
+        reason = fails
+    elif first is None or second is None:
         reason = "it has no valid trial in one of the records"
     elif why := loads.differing(first, second):
         reason = why

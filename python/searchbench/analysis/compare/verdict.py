@@ -72,6 +72,9 @@ def decide(
     usable = [t for t in treatments if metric in t.figures]
     if not usable:
         none = _no_verdict(trials, metric)
+        if treatments and all(t.failed for t in treatments):
+            none = "No verdict: every method fails."
+        none = " ".join([none, *failed.said_of_methods(treatments)])
         headline, points = in_short([*said(sentences([none]), Rank.ANSWER, Rank.DOUBT)])
         return Verdict(none, False, None, headline=headline, points=points)
     ranked = sorted(usable, key=lambda t: t.figures[metric].value, reverse=metric == "throughput")
@@ -86,7 +89,8 @@ def decide(
         alone = f"{group.first.label} {_has(metric, group.first.figures[metric])}."
         found = [Said(alone, Rank.ANSWER), Said("There is nothing to compare it with.")]
     elif len(treatments) == 2 and len(own) == 1:
-        two = _of_two(labels, ranked, own[0], loads, metric, require)
+        fails = failed.methods(*treatments)
+        two = _of_two(labels, ranked, own[0], loads, metric, require, fails)
         found = [*said(two, Rank.ANSWER, Rank.DOUBT)]
     else:
         # The systems first, or next: which of them is what most questions ask.
@@ -114,6 +118,8 @@ def decide(
         builds.sentence([c.build_floor for c in own]),
     ]
     found += said(doubts, Rank.DOUBT)
+    if len(treatments) > 2 or len(own) != 1:  # of two it is the answer
+        found += said(failed.said_of_methods(treatments), Rank.MORE)
     found += said([_control(noise_floor)], Rank.ASIDE if noise_floor else Rank.DOUBT)
     not_used = Counter(t.status for t in trials if t.status != "valid")
     if not_used:
@@ -174,7 +180,7 @@ def _group(
     The leader has the best figure of those that lose to nobody: figures are over all queries,
     comparisons over those that agree.
     """
-    there = {t.treatment for t in rivals}
+    there = {t.treatment for t in rivals if not t.failed}
 
     def met(t: TreatmentResult) -> dict[str, Comparison]:
         return {c.b: c for c in _of_first(t, own) if c.b in there}
@@ -182,12 +188,13 @@ def _group(
     unbeaten = (t for t in ranked if not any(c.verdict == "slower" for c in met(t).values()))
     first = next(unbeaten, ranked[0])
     found = met(first)
-    others = [t for t in rivals if t is not first]
+    # A method that fails is no rival there.
+    others = [t for t in rivals if t is not first and not t.failed]
     doubts = standing.doubts((t.label, found.get(t.treatment)) for t in others)
     dies = _dies(first)
     in_doubt = ", ".join(filter(None, [doubts, f"having {dies}" if dies else ""]))
     rest = [t for t in ranked if t is not first]
-    without = [t for t in others if t not in rest]
+    without = [t for t in rivals if t is not first and t not in rest]
     return _Group([first, *rest], found, in_doubt, not others, without)
 
 
@@ -219,6 +226,7 @@ def _table(
             lines.append((t.label, *shown, rank))
         for t in group.without:
             why = "not measured" if any(x.counts for x in t.trials) else "no valid trial"
+            why = "fails" if t.failed else why
             lines.append((t.label, *["-"] * (len(header) - 2), why))
     room = WIDTH - sum(
         2 + max(len(header[i]), *(len(row[i]) for row in lines)) for i in range(1, len(header))
@@ -285,12 +293,20 @@ def _of_two(
     loads: Mapping[str, Load],
     metric: str,
     require: str,
+    fails: str,
 ) -> list[str]:
+    """``fails``: which of the two methods failed, a clause; empty: none."""
     both = (comparison.a, comparison.b)
     first = ranked[0]
     if len(ranked) < 2:
         missing = next(labels[t] for t in both if t != first.treatment)
         n = sum(t.status == "valid" for t in first.trials)
+        if fails:
+            return [
+                f"{fails}, so there is nothing to compare {first.label} with.",
+                f"{first.label} {_has(metric, first.figures[metric])} in {n} valid "
+                f"{plural(n, 'trial', 'trials')}.",
+            ]
         return [
             f"No answer: {missing} has no valid trial ({comparison.reason}), so nothing is known "
             "about it.",

@@ -15,7 +15,7 @@ from searchbench.analysis.operations.model import MethodCurve, OperationResult, 
 from searchbench.analysis.operations.statements import statement_times
 from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL, geometric_estimate
-from searchbench.analysis.trial.operations import failure
+from searchbench.analysis.trial.operations import failure, over_trials
 from searchbench.record import Record, Trial
 from searchbench.study.plan import Treatment
 
@@ -125,7 +125,8 @@ def _point(record: Record, t: TreatmentResult, rows: int, trials: Sequence[Trial
     name = "service_p50" if median else "service_mean"
     values = {x.block: r.figures[name].value for x, r in own if r.counts and name in r.figures}
     about = next((x.operation for x, _ in own if x.operation is not None), None)
-    failed = next((said for x, r in own if (said := failure(x, r.outcomes))), "")
+    failed = over_trials(trials, t.trials, log=True)
+    failed = failed or next((said for x, r in own if (said := failure(x, r.outcomes))), "")
     if not values and not failed:
         failed = next((f"{x.stage}: {x.reason}" for x, _ in own if x.status == "failed"), "")
     cpu = [

@@ -112,8 +112,10 @@ def judge_trial(
     if trial.asked:
         return _of_first_asks(record, trial, samples, trace, blank)
     counts = validity.outcomes(trial, trace)
-    if why := operations.failed(trial, counts):
-        return Judged(replace(blank, status="valid", outcomes=counts, findings=why), empty, empty)
+    if found := operations.failed(trial, counts):
+        why = operations.in_short(trial, counts)
+        result = replace(blank, status="valid", outcomes=counts, findings=found, failed=why)
+        return Judged(result, empty, empty)
     at_limit = trial.warmup is not None and trial.warmup.at_limit
     over_stages = shaped.of_trial(trial, trace, record.plan.judging.promises)
     # What a fault made of the rest of the window is a result; the audit is of what was before it.
@@ -283,14 +285,39 @@ def _with(judged: Judged, found: Finding) -> Judged:
     return replace(judged, result=replace(judged.result, findings=findings), step=step)
 
 
-def judge_treatment(planned: Treatment, judged: Sequence[Judged]) -> TreatmentResult:
-    """One treatment from all of its trials; only valid ones that are no control count.
+def _without_ended(trials: Sequence[Trial], judged: Sequence[Judged]) -> Sequence[Judged]:
+    """The trials of a treatment, without figures where its method ended the server in any of them:
+    the times of the others would be those of the trials that the server happened to survive.
+    """
+    ended = [t.trial for t in trials if t.status == "ok" and operations.ended_by(t) is not None]
+    if not ended:
+        return judged
+    empty, by_id, found = np.empty(0, dtype=np.int64), {t.trial: t for t in trials}, []
+    for j in judged:
+        if j.result.status == "failed" or j.result.trial in ended:
+            found.append(j)
+            continue
+        aside = operations.set_aside(by_id[j.result.trial], ended)
+        findings = validity.gravest_first((*j.result.findings, aside))
+        bare = replace(
+            j.result, figures={}, findings=findings, warmup=None, steady_from_s=None,
+            steadiness=None, shaped=None, classes=(),
+        )  # fmt: skip
+        found.append(Judged(bare, empty, empty))
+    return found
+
+
+def judge_treatment(
+    planned: Treatment, judged: Sequence[Judged], trials: Sequence[Trial] = ()
+) -> TreatmentResult:
+    """One treatment from all of its ``trials``; only valid ones that are no control count.
 
     Quantiles come from the samples of all replicates together, never from averages. Their
     interval is the wider of two: order statistics (samples as if independent) and, over
     replicates, t on the logs (machine noise between trials). A curve's band is the wider of
     order statistics and the range of the replicates.
     """
+    judged = _without_ended(trials, judged)
     used = [j for j in judged if j.result.counts]
     each: dict[str, list[Estimate]] = {}
     for j in used:
@@ -317,6 +344,7 @@ def judge_treatment(planned: Treatment, judged: Sequence[Judged]) -> TreatmentRe
         trials=tuple(j.result for j in judged),
         bottleneck=bottleneck.of_treatment([(j.result, j.held_back) for j in judged]),
         classes=by_class.over_trials([j.result.classes for j in used], [j.by_class for j in used]),
+        failed=operations.over_trials(trials, [j.result for j in judged], log=False),
     )
 
 

@@ -162,10 +162,10 @@ def count(run: Run) -> None:
     if beside is None or beside.gone or (beside.changes is None and not beside.faulted):
         return
     running = session.there()
-    replies, _, _ = capture(
+    replies = capture(
         running.endpoint, running.decoder, session.bytes(),
         max(_TIMEOUT_S, session.opened.load.timeout_s), run.spill,
-    )  # fmt: skip
+    ).replies  # fmt: skip
     phase = pa.array([AFTER] * replies.num_rows)
     at = replies.schema.get_field_index("phase")
     beside.after = replies.set_column(at, "phase", phase)

@@ -21,6 +21,7 @@ from searchbench.lab.conduct import beside, caches, jobs, phases
 from searchbench.lab.conduct.openings import Opened, Openings
 from searchbench.lab.conduct.session import Run, Session, Sitting
 from searchbench.lab.conduct.trials import Trials
+from searchbench.lab.drive.operations import Operations
 from searchbench.lab.place import host
 from searchbench.lab.place.abilities import ability
 from searchbench.lab.probe.probe import Probe
@@ -184,7 +185,12 @@ class Conductor:
         run.about.ended = _now()
         run.about.phases = {k: round(v, 4) for k, v in session.seconds.items()}
         session.seconds.clear()
-        if self._alone(opened.treatment):
+        died = isinstance(opened.workload, Operations) and bool(run.about.server_ends)
+        if died:
+            how = run.about.server_ends[0].how
+            ended = f"the server ended{how and f' ({how})'}; the next trial has another"
+            self.sitting.watch.told(f"{opened.treatment.label}: {ended}")
+        if died or self._alone(opened.treatment):
             self._drop(session)
         if session.tracer is not None:
             try:
@@ -195,7 +201,8 @@ class Conductor:
                     run.about.reason = str(error)
         beside.discard(session)
         alone = self.plan.judging.jobs or beside.made_anew(session)
-        if alone and session.index is not None:
+        # A method that took its server with it may have left anything, such as a table.
+        if (alone or died) and session.index is not None:
             self._tell(session.index.discard())
 
     def _tell(self, problems: Sequence[str]) -> None:

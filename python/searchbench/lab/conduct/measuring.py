@@ -14,9 +14,9 @@ from msgspec import convert
 
 from searchbench.errors import LabError
 from searchbench.lab.conduct import beside, caches
-from searchbench.lab.conduct.notes import ended
+from searchbench.lab.conduct.ended import DYING_S, ends_of, has_ended, note
 from searchbench.lab.conduct.session import Run
-from searchbench.lab.drive.drive import Samples, decoded
+from searchbench.lab.drive.drive import Broken, Samples, broken_in, decoded
 from searchbench.lab.drive.left_behind import clean_up
 from searchbench.lab.drive.operations import Operations
 from searchbench.lab.drive.refused import said
@@ -106,7 +106,12 @@ def drive_it(run: Run) -> None:
         written = session.beside is not None and session.beside.active
         phase = beside.WHILE_WRITTEN if written else "under_load"
         run.under_load = decoded(running.decoder, trace, compiled, phase)
-    lived = running.lives()
+    operations = isinstance(run.opened.workload, Operations)
+    broken = Broken(lost=False, under_way=0)
+    if operations or not running.lives():
+        broken = broken_in(run.samples.raw())
+    # Of an operation the end is a result, and a connection is lost before the process is gone.
+    ended = has_ended(running, DYING_S if operations and broken.lost else 0.0)
     if warming is not None:
         run.about.warmup, run.about.window = warming.on_record, warming.window
     run.probe = run.machine.table(accounting.started_unix_ns)
@@ -117,8 +122,11 @@ def drive_it(run: Run) -> None:
     run.about.cache = counting.on_record(session.cache, (b"".join(r) for _, r in replies_of(trace)))
     run.about.said = said(running, compiled, run.samples)
     gone = session.beside is not None and session.beside.gone
-    if not lived and not gone:  # what did not come back from a fault is told with it
-        run.about.notes.append(ended(running, "while it was driven"))
+    if ended and not gone:  # what did not come back from a fault is told with it
+        session.gone = True
+        ends = ends_of(running, "drive", broken, session.why())
+        run.about.server_ends += ends
+        run.about.notes.append(note(ends))
 
 
 def _progress(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from searchbench.lab.system.running import Running
 from searchbench.record.trial import Note
 
 UNCHECKED = Note(
@@ -26,15 +25,3 @@ NOT_COMPARED = Note(
     "answers under load are the same as alone",
     remedy="name its engine if it is one that is known (--engine)",
 )
-
-
-def ended(running: Running, when: str) -> Note:
-    """That a process of the system is gone, with the end of its log."""
-    log = running.log_tail()
-    look = "server.log beside this trial's samples" if log else "the server's own log"
-    return Note(
-        kind="server ended",
-        number=f"its log ends: {log}" if log else "",
-        meaning=f"the server's process ended {when}",
-        remedy=f"look at {look}",
-    )

@@ -33,7 +33,6 @@ orders of phases and what each does are read side by side.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -50,8 +49,9 @@ from searchbench.errors import LabError, SearchbenchError
 from searchbench.lab.conduct import beside, each, jobs, measuring, reading
 from searchbench.lab.conduct.alone import calibrate
 from searchbench.lab.conduct.asking import ask_operations, made_once, once
+from searchbench.lab.conduct.ended import DYING_S, ends_of, has_ended, note
 from searchbench.lab.conduct.ingest import index_offline, ingest, ingest_if_empty
-from searchbench.lab.conduct.notes import NOT_COMPARED, SHARED_CORE, UNCHECKED, ended
+from searchbench.lab.conduct.notes import NOT_COMPARED, SHARED_CORE, UNCHECKED
 from searchbench.lab.conduct.session import Captured, Index, Run, Session
 from searchbench.lab.drive.drive import capture as ask_each
 from searchbench.lab.drive.drive import terms_seen
@@ -64,7 +64,6 @@ from searchbench.lab.place.places import Confines
 from searchbench.lab.system.address import Target
 from searchbench.lab.system.attach import Attached, Found
 from searchbench.lab.system.deploy import Deployment
-from searchbench.lab.system.running import Running
 from searchbench.places.model import EACH_QUERY
 from searchbench.record.queries import Unsupported
 from searchbench.record.samples import REPLIES
@@ -73,8 +72,6 @@ from searchbench.record.trial import Facts as FactsAbout
 from searchbench.record.trial import Ingest, Note, Service, Terms
 from searchbench.workload.queries.sets import QuerySet
 
-_LOST = ("refused", "reset", "truncated")
-_DYING_S = 2.0
 _T = TypeVar("_T", Session, Run)
 Phases = Sequence[tuple[str, Callable[[_T], object]]]
 _Phase = tuple[str, Callable[[Session], object]]
@@ -300,6 +297,7 @@ def _account(run: Run) -> None:
 def _deploy(session: Session) -> None:
     """Start the service on its index. Each deployment is of a process that has just started."""
     index, confines = _index(session), session.confines
+    session.gone = False
     # The probe sees it while it starts, too.
     session.running = deployment = Deployment(
         _engine(session), session.levers, session.own_index or index.path, session.run,
@@ -473,31 +471,21 @@ def _capture_readers(session: Session) -> None:
     # An operation takes as long as it does; a query that takes a minute is given up.
     timeout_s = {} if isinstance(asked, QuerySet) else {"timeout_s": own_s}
     room = session.sitting.shelf.root.parent
-    replies, mean_s, _ = ask_each(
-        running.endpoint, running.decoder, compiled, spill=room, **timeout_s
-    )
-    if _is_gone(running, replies):
-        session.notes.append(ended(running, "while each was asked once, alone"))
+    alone = ask_each(running.endpoint, running.decoder, compiled, spill=room, **timeout_s)
+    ended = has_ended(running, DYING_S if alone.broken.lost else 0.0)
+    if ended and not session.gone:
+        ends = ends_of(running, "capture", alone.broken, session.why())
+        session.ends += ends
+        session.notes.append(note(ends))
     terms = (
         terms_seen(running.engine, running.endpoint, asked.queries)
         if isinstance(asked, QuerySet)
         else None
     )
-    captured = _keep(session, replies, mean_s, compiled.single, terms)
-    if not session.attached:
+    captured = _keep(session, alone.replies, alone.mean_s, compiled.single, terms)
+    # What a server that ended did not answer is no answer of the next one.
+    if not session.attached and not ended:
         _index(session).captured[session.asked] = captured
-
-
-def _is_gone(running: Running, replies: pa.Table) -> bool:
-    """Whether a process of it ended. A connection may be lost some time before that is seen."""
-    until = time.monotonic()
-    if any(_core.OUTCOMES[code] in _LOST for code in replies.column("outcome").to_pylist()):
-        until += _DYING_S
-    while running.lives():
-        if time.monotonic() >= until:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def _take_captured(session: Session) -> bool:
@@ -517,9 +505,10 @@ def _capture_some(session: Session) -> None:
     sizes: Mapping[str, int] = {}
     if some is not None:
         alone = replace(running.endpoint, others=())
-        replies, mean_s, seen = ask_each(alone, running.decoder, some)
+        asked = ask_each(alone, running.decoder, some)
+        replies, mean_s = asked.replies, asked.mean_s
         if running.known is None:
-            replies, sizes = REPLIES.empty_table(), seen
+            replies, sizes = REPLIES.empty_table(), asked.sizes
             session.notes.append(NOT_COMPARED)
     _keep(session, replies, mean_s, replies.num_rows, sizes=sizes)
 

@@ -148,10 +148,8 @@ def _ask_each(
     session: Session, part: Part, reading: Reading, spill: Path
 ) -> tuple[pa.Table, float]:
     timeout_s = max(_ALONE_S, part.side.manner.timeout_s)
-    replies, mean_s, _ = ask_each(
-        _endpoint(session), _engine(session), reading.compiled, timeout_s, spill
-    )
-    return replies, mean_s
+    alone = ask_each(_endpoint(session), _engine(session), reading.compiled, timeout_s, spill)
+    return alone.replies, alone.mean_s
 
 
 def _parts(session: Session) -> list[Part]:

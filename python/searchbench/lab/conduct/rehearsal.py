@@ -17,7 +17,9 @@ from searchbench.engines.engine import Request
 from searchbench.errors import Complaint, StudyError
 from searchbench.lab.conduct.asking import ignore
 from searchbench.lab.conduct.conductor import Conductor
+from searchbench.lab.conduct.ended import ends_of, has_ended
 from searchbench.lab.conduct.session import Session
+from searchbench.lab.drive.drive import Broken
 from searchbench.lab.drive.left_behind import remove
 from searchbench.lab.drive.operations import ROWS, Operations, RowReader
 from searchbench.lab.drive.portable import QueryReader
@@ -29,6 +31,7 @@ from searchbench.workload.operations.model import fixed
 
 _ROWS = 2
 _TIMEOUT_S = 60.0
+_END_SEEN_S = 0.5  # a connection is lost before its process is seen to have ended
 
 
 _ROW = 160  # characters of a row that differs
@@ -73,7 +76,10 @@ def rehearse(conductor: Conductor, plan: Plan, file: str) -> None:
                 tried = workload.tried(_ROWS)
                 found = _tried(session, tried, file)
                 if isinstance(found, Complaint):
-                    complaints.append(found)
+                    how = _how_it_ended(session)
+                    complaints.append(found if how is None else _of_end(file, tried, each, how))
+                    if how is not None:  # nobody is there to try the others
+                        break
                     continue
                 asked = repr((tried.asked.name, tried.digest, each.corpus))
                 answer = _Answer(tried, each.system, found)
@@ -82,6 +88,20 @@ def rehearse(conductor: Conductor, plan: Plan, file: str) -> None:
         complaints += _disagreeing(answers, file)
     if complaints:
         raise StudyError(list(dict.fromkeys(complaints)))
+
+
+def _how_it_ended(session: Session) -> str | None:
+    """How the server ended and what its log says last; None where it lives."""
+    running = session.there()
+    if not has_ended(running, _END_SEEN_S):
+        return None
+    end = ends_of(running, "capture", Broken(lost=True, under_way=1), session.why())[0]
+    return "; ".join(filter(None, [end.how, end.last_words]))
+
+
+def _of_end(study: str, tried: Operations, treatment: Treatment, how: str) -> Complaint:
+    sentence = f"{treatment.system} ended when it was tried with {_ROWS} rows{how and f': {how}'}"
+    return _complaint(study, tried, tried.statements[0].line, sentence)
 
 
 def _many_rows(treatment: Treatment) -> tuple[bool, int]:

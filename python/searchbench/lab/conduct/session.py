@@ -50,6 +50,7 @@ from searchbench.lab.remote.hosts import Links
 from searchbench.lab.system.running import Running
 from searchbench.places import Cores, Place, place_of
 from searchbench.places.model import of_files
+from searchbench.record.ends import ServerEnd
 from searchbench.record.trial import Captured as CapturedAbout
 from searchbench.record.trial import Ingest, JobDone, Lever, Note, Terms, Trial
 from searchbench.study.plan import Judging
@@ -226,7 +227,8 @@ class Session:
     says where a failure happened. ``found``: what opening it found out, as fields of
     ``record.trial.Trial``. ``tracer``: of reads and writes, where that is what the trial is for.
     ``beside``: its roles beside the readers; ``own_index``: the copy of the index for them.
-    ``asked_queries``: by query, whether a warm-up asked it since.
+    ``asked_queries``: by query, whether a warm-up asked it since. ``ends``: of servers, while it
+    was opened; ``gone``: the one that runs ended in its drive.
     """
 
     opened: Opened
@@ -251,6 +253,8 @@ class Session:
     beside: Beside | None = None
     own_index: Path | None = None
     notes: list[Note] = field(default_factory=list)
+    ends: list[ServerEnd] = field(default_factory=list)
+    gone: bool = False
     jobs: list[Doing] = field(default_factory=list)
     mark: Callable[[], None] = lambda: None
     helpers: list[psutil.Process] = field(default_factory=list)
@@ -425,6 +429,8 @@ class Run:
             self.about.beside = [part.run for part in session.beside.parts]
             self.about.roles = self.about.roles[:1] + [each.name for each in self.about.beside]
         self.about.notes += [note for note in session.notes if note not in self.about.notes]
+        ends = self.about.server_ends
+        ends += [end for end in session.ends if end not in ends]
 
 
 def _key(*parts: object) -> str:

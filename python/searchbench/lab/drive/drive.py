@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,19 @@ _CAPTURE_TIMEOUT_S = 60.0
 _BATCH_ROWS = 250_000
 _OK = _core.OUTCOMES.index("ok")
 _PARTIAL = _core.OUTCOMES.index("partial")
+_LOST = [_core.OUTCOMES.index(name) for name in ("refused", "reset", "truncated")]
+# What is given up may still be worked on: it is no less under way than what was cut off.
+_NEVER = [*_LOST, *(_core.OUTCOMES.index(name) for name in ("timed_out", "unfinished"))]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Of requests: whether a connection was ``lost`` or refused, and how many were sent and never
+    answered (``under_way``).
+    """
+
+    lost: bool
+    under_way: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +79,29 @@ class Samples:
         return np.concatenate([np.ascontiguousarray(raw["due"]) for raw in self.raw()])
 
 
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """Each distinct query asked once, alone.
+
+    ``replies``: decoded, of the phase ``captured``. ``mean_s``: seconds for each, which are no
+    measurement: they say about how many requests a drive will make. ``sizes``: by query the bytes
+    of what was answered well. ``broken``: what became of those that were not answered.
+    """
+
+    replies: pa.Table
+    mean_s: float
+    sizes: dict[str, int]
+    broken: Broken
+
+
 def capture(
     endpoint: Endpoint,
     decoder: Decoder,
     compiled: Compiled,
     timeout_s: float = _CAPTURE_TIMEOUT_S,
     spill: Path | None = None,
-) -> tuple[pa.Table, float, dict[str, int]]:
-    """Each distinct query once; the replies decoded (phase ``captured``), seconds for each.
-
-    And by query the bytes of those that were answered well. ``spill``: a folder for replies that
-    exceed memory.
-
-    The seconds are no measurement: they say about how many requests a drive will make.
-    """
+) -> Alone:
+    """Ask each distinct query once. ``spill``: a folder for replies that exceed memory."""
     alone = compiled.some(range(compiled.single)) if compiled.copies > 1 else compiled
     count = len(alone.requests)
     manner = Manner(timeout_s=timeout_s, capture_every=1, spill=spill)
@@ -90,7 +112,18 @@ def capture(
     well = raw[raw["outcome"] == _OK]
     queries = alone.request_to_query[well["request"]]
     sizes = dict(zip(map(str, queries.tolist()), well["bytes"].tolist(), strict=True))
-    return decoded(decoder, trace, alone, "captured"), elapsed_s / max(1, count), sizes
+    replies = decoded(decoder, trace, alone, "captured")
+    return Alone(replies, elapsed_s / max(1, count), sizes, broken_in([raw]))
+
+
+def broken_in(raw: Iterable[np.ndarray[tuple[int], np.dtype[np.void]]]) -> Broken:
+    """Of samples as structured arrays, in pieces, those whose connection broke or never was."""
+    lost, under_way = False, 0
+    for piece in raw:
+        lost = lost or bool(np.isin(piece["outcome"], _LOST).any())
+        never = np.isin(piece["outcome"], _NEVER) & (piece["sent"] >= 0)
+        under_way += int(np.count_nonzero(never))
+    return Broken(lost, under_way)
 
 
 def terms_seen(engine: Engine, endpoint: Endpoint, queries: Sequence[Query]) -> Terms | None:

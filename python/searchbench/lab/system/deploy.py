@@ -24,6 +24,7 @@ from searchbench.errors import LabError
 from searchbench.lab.remote.deployed import Far, Side, free_everywhere, insist_programs
 from searchbench.lab.remote.link import lost_of
 from searchbench.lab.system.listening import listening, sockets
+from searchbench.lab.system.logged import last_words, tail
 from searchbench.lab.system.names import Places, free_port, program
 from searchbench.lab.system.running import NO_FIELDS, Running
 from searchbench.lab.system.seat import Seat, in_child, insist_inside, seated
@@ -77,6 +78,7 @@ class Deployment(Running):
         self._keeper: ThreadPoolExecutor | None = None
         self._sides: dict[str, Side] = {}
         self._strange = 0
+        self._ready: dict[str, int] = {}  # by process, how long its log was then
 
     def __enter__(self) -> Self:
         """Start and wait until it serves; LabError (stage ``deploy``) with the log's end if not."""
@@ -89,9 +91,18 @@ class Deployment(Running):
             raise
         return self
 
+    def exits(self) -> dict[str, int]:
+        """By name the exit code of each process that has ended; below 0: by a signal."""
+        codes = {name: child.poll() for name, child in self._children.items()}
+        return {name: code for name, code in codes.items() if code is not None}
+
     def log_tail(self, lines: int = 5) -> str:
         """The end of what the server printed, for an error message."""
-        return _tail(self.run / _log(""), lines)
+        return tail(self.run / _log(""), lines)
+
+    def last_words(self, of: str = "") -> str:
+        """What a process that ended printed since it was ready: from its last errors on."""
+        return last_words(self.run / _log(of), self._ready.get(of, 0))
 
     def stop(self) -> None:
         """The service's own signal, then SIGKILL; ends only what this deployment started."""
@@ -309,7 +320,7 @@ class Deployment(Running):
         for name, child in self._children.items():
             code = child.poll()
             if code is not None:
-                words = _tail(self.run / _log(name)) or "it printed nothing"
+                words = tail(self.run / _log(name)) or "it printed nothing"
                 ended = "ended while starting" + (f" (its {name})" if name else "")
                 raise LabError(f"{self.engine.name} {ended}, exit code {code}: {words}", "deploy")
 
@@ -334,6 +345,8 @@ class Deployment(Running):
                             "measurement",
                             "deploy",
                         )
+                    logs = {name: self.run / _log(name) for name in self._children}
+                    self._ready = {n: p.stat().st_size for n, p in logs.items() if p.exists()}
                     return
             time.sleep(pause_s)
             pause_s = min(most_s, pause_s * 1.5)
@@ -441,7 +454,7 @@ def complete(
         if child.poll() is None:
             _stop([child], signal.SIGKILL, 1.0)
     if code:
-        words = _tail(run / log) or "it printed nothing"
+        words = tail(run / log) or "it printed nothing"
         raise LabError(f"`{what}` ended with exit code {code}: {words}", stage)
 
 
@@ -522,14 +535,3 @@ def _orphans(group: int) -> list[psutil.Process]:
             if ours and process.pid != group and os.getpgid(process.pid) == group:
                 found.append(process)
     return found
-
-
-def _tail(log: Path, lines: int = 5) -> str:
-    """The end of a log in one line, for an error message; empty where there is none."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - 8192))
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return ""
-    return " | ".join(line.strip() for line in text.strip().splitlines()[-lines:])

@@ -88,8 +88,20 @@ class Running:
         """Which host of it was lost and why, as a sentence; "" if none was."""
         return ""
 
+    def exits(self) -> dict[str, int]:
+        """By its name ("": the one that is asked) the exit code of each of its processes that is
+        known to have ended; below 0: by a signal.
+        """
+        return {}
+
     def log_tail(self, lines: int = 5) -> str:
         """The end of what it printed, for an error message; empty where that is not seen."""
+        return ""
+
+    def last_words(self, of: str = "") -> str:
+        """What a process that ended says of it in its log, in one line; empty where that is not
+        seen. ``of``: its name.
+        """
         return ""
 
     def stop(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from searchbench.analysis.judgement import Curve
 from searchbench.analysis.operations.model import MethodCurve
@@ -13,7 +14,7 @@ from searchbench.report.figures.plots import Axis, Chart, draw, lines_from, time
 
 def curves(methods: Sequence[MethodCurve], look: Look) -> Chart:
     """None where nothing was asked at two numbers of rows."""
-    found = []
+    found, gaps = [], list[tuple[float, ...]]()
     for m in methods:
         known = [p for p in m.points if p.seconds is not None]
         if not known:
@@ -22,6 +23,9 @@ def curves(methods: Sequence[MethodCurve], look: Look) -> Chart:
         low = tuple(i.low for i in ends if i is not None)
         high = tuple(i.high for i in ends if i is not None)
         banded = len(low) == len(known)
+        # A line does not go on over a number of rows at which its method fails.
+        first, last = known[0].rows, known[-1].rows
+        gaps.append(tuple(float(p.rows) for p in m.points if p.failed and first < p.rows < last))
         found.append((m.method, Curve(
             m.method,
             tuple(float(p.rows) for p in known),
@@ -38,4 +42,5 @@ def curves(methods: Sequence[MethodCurve], look: Look) -> Chart:
     lines = lines_from(
         [c for _, c in found], [n for n, _ in found], lambda at: f"{at:,.0f} rows", "s"
     )
+    lines = [replace(each, breaks=gaps[i]) for i, each in enumerate(lines)]
     return draw(lines, x, y, look, points=True)

@@ -282,7 +282,9 @@ def trials(treatment: TreatmentResult, positions: Mapping[str, Any]) -> Table:
 
     def status(t: TrialResult) -> Cell:
         said = f"{t.status}, A/A twin" if t.control else t.status
-        return Cell(said, below=line(t.reason), tone="" if t.status == "valid" else "bad")
+        fails = f"the method fails: {t.failed}" if t.failed else ""
+        good = t.status == "valid" and not fails
+        return Cell(said, below=line(t.reason or fails), tone="" if good else "bad")
 
     def outcomes(t: TrialResult) -> Cell:
         return Cell(", ".join(f"{line(k)} {v:,}" for k, v in t.outcomes.items() if v) or "–")
