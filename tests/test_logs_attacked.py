@@ -468,3 +468,15 @@ def test_an_hour_that_came_twice_is_not_called_faithful(
     assert told["faithful"] == (not behind)
     found = [n for what, n in told["missing"].items() if "clock had gone back" in what]
     assert found == ([pytest.approx(behind, abs=40)] if behind else [])
+
+
+def test_a_log_beside_copies_of_itself_is_said_to_be_counted_twice(tmp_path: Path) -> None:
+    lines = "".join(plain(i, text=f"w{i}") for i in range(300))
+    (tmp_path / "query.log").write_text(lines)
+    (tmp_path / "other.log").write_text(lines[: len(lines) // 2])
+    assert not said(judged(tmp_path), "Counted twice")
+    (tmp_path / "query.log.gz").write_bytes(gzip.compress(lines.encode()))
+    told = said(judged(tmp_path), "Counted twice")
+    assert told.startswith("query.log.gz has as many bytes, lines and entries as query.log, and is")
+    (tmp_path / "query.log.bak").write_text(lines)
+    assert "query.log.bak and query.log.gz have" in said(judged(tmp_path), "Counted twice")

@@ -10,7 +10,10 @@ from searchbench import _core
 from searchbench.analysis.logs.bands import Band, Bands
 from searchbench.analysis.logs.model import Finer, LogJudgement, Remark, Row
 from searchbench.analysis.logs.spread import SLOW_LOGS
+from searchbench.analysis.words import listed
 from searchbench.logs.record import NEW_NAMES
+
+COPIED = 10  # entries, from which on two files that are alike are no chance
 
 
 def remarks(of: LogJudgement) -> Iterator[Remark]:
@@ -323,7 +326,27 @@ def _new(of: LogJudgement) -> Iterator[Remark]:
         yield Remark("note", "New", f"{len(names)}{more} {word} not seen before: {shown}.")
 
 
+def _copies(of: LogJudgement) -> Iterator[Remark]:
+    """Files that are one log twice, such as a packed copy beside it: no two logs have as many bytes
+    and lines, and a longest line as long.
+    """
+    alike: dict[tuple[object, ...], list[str]] = {}
+    for source in of.sources:
+        size = tuple(source[key] for key in ("format", "bytes", "lines", "entries", "longest_line"))
+        if int(str(source["entries"])) >= COPIED and not source["skipped_bytes"]:
+            alike.setdefault(size, []).append(PurePath(str(source["path"])).name)
+    for first, *rest in (names for names in alike.values() if len(names) > 1):
+        one = len(rest) == 1
+        yield Remark(
+            "warning", "Counted twice",
+            f"{listed(rest)} {'has' if one else 'have'} as many bytes, lines and entries as "
+            f"{first}, and {'is' if one else 'are'} probably {'a copy' if one else 'copies'} of "
+            "it. Then all of it counts more than once: read only one of them.",
+        )  # fmt: skip
+
+
 def _reading(of: LogJudgement) -> Iterator[Remark]:
+    yield from _copies(of)
     for source in of.sources:
         name = PurePath(str(source["path"])).name
         if source["refused"]:
