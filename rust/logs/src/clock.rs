@@ -337,11 +337,29 @@ pub fn offset(text: &[u8]) -> Option<i64> {
     Some(if sign == b'-' { -east } else { east })
 }
 
+/// By how many seconds a time with `AM` or `PM` behind it is later than it reads; 0 without them.
+/// None where its hour is none of a clock of 12 hours.
+fn half_of_day(behind: &[u8], hour: &[u8]) -> Option<i64> {
+    let behind = behind.trim_ascii();
+    let afternoon = match behind {
+        _ if behind.len() != 2 => return Some(0),
+        _ if behind.eq_ignore_ascii_case(b"PM") => true,
+        _ if behind.eq_ignore_ascii_case(b"AM") => false,
+        _ => return Some(0),
+    };
+    match (number(hour)?, afternoon) {
+        (12, false) => Some(-43_200),
+        (1..=11, true) => Some(43_200),
+        (1..=12, _) => Some(0),
+        _ => None,
+    }
+}
+
 impl Clock {
     /// An ISO stamp with a fraction and a zone, or without them, as nanoseconds.
     ///
-    /// Fractions may begin with a comma. A name of a zone other than UTC is not taken (`CET` is
-    /// several): the zone of this clock holds.
+    /// Fractions may begin with a comma. `AM` or `PM` may follow, of hours from 1 to 12. A name of a
+    /// zone other than UTC is not taken (`CET` is several): the zone of this clock holds.
     pub fn iso_ns(&mut self, text: &[u8]) -> Option<i64> {
         let rest = text.get(19..)?;
         let mut nanos = 0i64;
@@ -356,7 +374,14 @@ impl Clock {
             }
         }
         let zone = offset(&rest[at..]);
-        let s = self.second(&text[..19], |stamp| Some((iso(stamp)?, zone.is_some())))?;
+        let later = half_of_day(&rest[at..], &text[11..13])?;
+        // What is known by its text is another stamp in the other half of the day.
+        let mut key = [b'A'; 20];
+        key[..19].copy_from_slice(&text[..19]);
+        let known = if later == 0 { &key[..19] } else { &key[..] };
+        let s = self.second(known, |stamp| {
+            Some((iso(&stamp[..19])? + later, zone.is_some()))
+        })?;
         Some((s - zone.unwrap_or(0)) * 1_000_000_000 + nanos)
     }
 }
@@ -379,6 +404,24 @@ mod tests {
         let back = days(2026, 10, 25) * 86_400 + 3600;
         let zone = Zone(vec![(0, 3600), (forward, 7200), (back, 3600)]);
         (zone, forward, back)
+    }
+
+    #[test]
+    fn times_of_a_clock_of_12_hours_are_in_their_half_of_the_day() {
+        let mut clock = Clock::default();
+        let mut hour = |text: &str| {
+            let day = days(2026, 3, 4) * 86_400;
+            let found = clock.iso_ns(format!("2026-03-04 {text}").as_bytes())?;
+            Some((found / 1_000_000_000 - day) / 3600)
+        };
+        assert_eq!(hour("06:00:00 AM"), Some(6));
+        assert_eq!(hour("06:00:00 PM"), Some(18));
+        assert_eq!(hour("12:00:00 AM"), Some(0));
+        assert_eq!(hour("12:00:00 pm"), Some(12));
+        assert_eq!(hour("06:00:00.5PM"), Some(18));
+        assert_eq!(hour("18:00:00 PM"), None);
+        assert_eq!(hour("18:00:00"), Some(18));
+        assert_eq!(hour("18:00:00 CET"), Some(18));
     }
 
     fn met(clock: &mut Clock) -> [u64; 3] {

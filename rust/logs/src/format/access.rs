@@ -28,6 +28,10 @@ const MICROSECONDS: &str = "durations without a point, taken as microseconds (Ap
 const NUMBERS: &str = "two whole numbers after the agent, of which neither is known to be a duration \
                        (--unit us says that the first is)";
 
+const OTHERS: &str = "more than one number that may be the duration after the agent: the first was \
+                      taken, and another is greater, or written to the millisecond and it is not \
+                      (a format string says which it is)";
+
 /// Words in a path that say it is a search.
 const SEARCHING: [&[u8]; 5] = [b"search", b"select", b"query", b"suggest", b"find"];
 
@@ -133,6 +137,8 @@ struct Line<'a> {
     assumed: bool,
     /// Whole numbers, of which none is known to be the duration.
     numbers: bool,
+    /// Another number after the duration that may rather be it.
+    others: bool,
     /// The line was cut before its end, as HAProxy does.
     cut: bool,
 }
@@ -169,7 +175,7 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
         };
         rest = after;
     }
-    let (mut assumed, mut numbers) = (false, false);
+    let (mut assumed, mut numbers, mut others) = (false, false, false);
     let ns = rest.strip_prefix(b" ").and_then(|rest| {
         let (text, after) = word(rest);
         let text = text.strip_suffix(b",").unwrap_or(text);
@@ -177,7 +183,9 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
             return duration(text, unit_ns);
         }
         if near(b'.', text).is_some() {
-            return duration(text, 1_000_000_000);
+            let found = duration(text, 1_000_000_000);
+            others = found.is_some_and(|first| another(first, after));
+            return found;
         }
         if number(text).is_some() {
             let (next, _) = word(after.strip_prefix(b" ").unwrap_or(after));
@@ -210,8 +218,34 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
         index: b"",
         assumed: assumed && ns.is_some(),
         numbers,
+        others,
         cut: false,
     })
+}
+
+/// Whether one of the next numbers with a point is rather the duration of the request: it is greater
+/// than the first, as that of a request is than that of a part of it; or nginx wrote it, which gives
+/// three digits to times, and not to ratios.
+fn another((first_ns, resolution_ns): (u64, u32), mut rest: &[u8]) -> bool {
+    const MILLISECOND: u32 = 1_000_000;
+    for _ in 0..4 {
+        let Some(after) = rest.strip_prefix(b" ") else {
+            break;
+        };
+        let (text, after) = word(after);
+        rest = after;
+        let text = text.strip_suffix(b",").unwrap_or(text);
+        if near(b'.', text).is_none() {
+            continue;
+        }
+        if let Some((ns, resolution)) = duration(text, 1_000_000_000)
+            && (ns > first_ns + u64::from(resolution.max(resolution_ns))
+                || (resolution == MILLISECOND && resolution_ns > MILLISECOND))
+        {
+            return true;
+        }
+    }
+    false
 }
 
 /// What HAProxy writes after the time.
@@ -242,6 +276,7 @@ fn haproxy<'a>(rest: &'a [u8], at_ns: i64) -> Option<Line<'a>> {
         index: &back[..slash],
         assumed: false,
         numbers: false,
+        others: false,
         cut,
     })
 }
@@ -341,6 +376,7 @@ impl Reader for Access {
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut lines = Lines::new(block);
         let (mut assumed, mut numbers, mut cut, mut strange) = (0u64, 0u64, 0u64, 0u64);
+        let mut others = 0u64;
         while lines.at < block.end {
             let Some((_, line)) = lines.step() else { break };
             out.seen.line(line.len());
@@ -352,6 +388,7 @@ impl Reader for Access {
             };
             assumed += u64::from(found.assumed);
             numbers += u64::from(found.numbers);
+            others += u64::from(found.others);
             cut += u64::from(found.cut);
             let mut entry = Entry {
                 at_ns: found.at_ns,
@@ -398,6 +435,7 @@ impl Reader for Access {
         if self.unit_ns == 0 {
             out.seen.note(MICROSECONDS, assumed);
             out.seen.note(NUMBERS, numbers);
+            out.seen.note(OTHERS, others);
         }
         out.seen.note("cut short by the server that wrote it", cut);
         out.seen.note("no request of HTTP/1", strange);
@@ -433,5 +471,23 @@ mod tests {
         // Apache's combinedio: %I %O; the user may know that they are others.
         assert_eq!(ns(" 512 5120", 0), (None, false, true));
         assert_eq!(ns(" 512 5120", 1_000), (Some(512_000), false, false));
+    }
+
+    #[test]
+    fn another_number_that_may_be_the_duration_is_told() {
+        let others = |after_agent: &str| {
+            let line = format!(
+                "10.0.0.1 - - [20/Nov/2026:09:00:00 +0000] \"GET /s?q=a HTTP/1.1\" 200 10 \"-\" \"x\"{after_agent}"
+            );
+            parse(line.as_bytes(), &mut Clock::default(), 0)
+                .unwrap()
+                .others
+        };
+        // $request_time $upstream_response_time; $upstream_connect_time first; $gzip_ratio first.
+        assert!(!others(" 0.250 0.249"));
+        assert!(!others(" 0.250"));
+        assert!(!others(" 0.250 - 10.1.2.3:8080"));
+        assert!(others(" 0.001 0.049 0.050"));
+        assert!(others(" 3.02 0.050"));
     }
 }
