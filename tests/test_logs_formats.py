@@ -237,6 +237,33 @@ def test_csvlog_says_what_jsonlog_of_the_same_server_says() -> None:
         assert a["by"].get(kind) == b["by"].get(kind), kind
 
 
+@pytest.mark.parametrize(
+    "name", ["postgresql-csvlog.csv", "mariadb-slow.log", "sphinx-query-sphinxql.log"]
+)
+def test_line_breaks_of_windows_change_nothing(tmp_path: Path, name: str) -> None:
+    """PostgreSQL writes them there, within statements too."""
+    path = tmp_path / "windows.log"
+    path.write_bytes((LOGS / name).read_bytes().replace(b"\n", b"\r\n"))
+    there, here = count(find([path], "s"), Options()), count(find([LOGS / name], "s"), Options())
+    for key in ("format", "lines", "entries", "unread", "notes"):
+        assert there.sources[0][key] == here.sources[0][key], key
+    assert there.tables["groups"].to_pylist() == here.tables["groups"].to_pylist()
+
+
+def test_the_time_of_a_statement_that_depends_on_the_last_id_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "slow.log"
+    path.write_text(
+        "# User@Host: a[a] @ h []\n# Thread_id: 3  Schema: w  QC_hit: No\n"
+        "# Query_time: 0.5  Lock_time: 0  Rows_sent: 1  Rows_examined: 2\n"
+        "SET last_insert_id=5,timestamp=1795312334;\n"
+        "SELECT a FROM p WHERE b = LAST_INSERT_ID();\n"
+    )
+    counts = count(find([path]), Options())
+    assert counts.numbers("minutes", "minute").tolist() == [1795312334 // 60]
+    (row,) = judge_log(counts).by["class"]
+    assert row.name == "select a from p where b=last_insert_id()"
+
+
 def test_elasticsearch_searches_are_counted_once_whatever_their_shards() -> None:
     counts, truth = read("elasticsearch-slow.json"), TRUTH["elasticsearch-slow.json"]
     (source,) = counts.sources

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,7 +18,7 @@ import pytest
 
 from searchbench.errors import RecordError
 from searchbench.logs import record as records
-from searchbench.logs.counts import Options
+from searchbench.logs.counts import Counts, Options, count
 from searchbench.logs.record import LogRecord, open_log
 from searchbench.logs.sources import find
 from searchbench.report.document.blocks import Document
@@ -138,6 +140,13 @@ def test_an_old_page_and_its_pdf_stay_where_there_is_no_room_for_both(
     assert kept(disk) == kept_of(tmp_path, "page.html", "page.pdf")
 
 
+def test_a_page_that_is_named_as_a_pdf_stands_beside_it(tmp_path: Path) -> None:
+    page = write_page(Document("A log", "About it.", "How.", ()), tmp_path / "a.pdf")
+    assert page == tmp_path / "a.html"
+    assert page.read_text().startswith("<!doctype html>")
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+
+
 def test_a_page_without_room_is_a_failure_and_leaves_the_old_one(disk: Path, log: Path) -> None:
     (disk / "page.html").write_text("of yesterday")
     old = kept(disk)
@@ -197,6 +206,67 @@ def test_an_increment_without_room_is_a_failure(disk: Path, log: Path, tmp_path:
     assert done.stdout == ""
     assert kept(disk) == old
     assert not (tmp_path / "page.html").exists()
+
+
+def test_a_disk_that_says_only_when_it_is_waited_for_that_it_is_full_leaves_the_old_record(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what a record names is on the disk before what it named before goes."""
+    record = tmp_path / "r"
+    add(record, log)
+    old = kept(record)
+    with log.open("a") as file:
+        file.write(lines(2000, 500))
+    waited: list[str] = []
+    done = os.fsync
+
+    def full(at: int, handle: int) -> None:
+        path = str(Path(f"/proc/self/fd/{handle}").readlink())
+        if len(waited) == at and path != str(record):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        assert all((record / name).exists() for name in old), "the old one went too early"
+        waited.append(path)
+        done(handle)
+
+    for number in range(100):
+        waited.clear()
+        monkeypatch.setattr(os, "fsync", partial(full, number))
+        try:
+            add(record, log)
+        except RecordError as error:
+            said = str(error)
+        else:
+            break
+        assert "the disk is full" in said
+        assert kept(record) == old
+    now = open_log(record)
+    assert entries(now) == 2500
+    counts = record / str(now.about["counts"])
+    named = [str(path) for path in (*counts.iterdir(), counts, record)]
+    assert set(named) <= set(waited)
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_of_two_calls_that_add_to_a_record_at_once_the_last_fails_and_takes_nothing_away(
+    log: Path, tmp_path: Path, early: bool
+) -> None:
+    record, other = tmp_path / "r", tmp_path / "other.log"
+    other.write_text(lines(5000, 300))
+    add(record, log)
+
+    def meanwhile(*given: Any) -> Counts:
+        if early:
+            add(record, other)
+        made = count(*given)
+        if not early:
+            add(record, other)
+        return made
+
+    with pytest.raises(RecordError, match="another call has added to the record meanwhile"):
+        records.add(record, find([log]), Options(), counting=meanwhile)
+    assert entries(open_log(record)) == 2300
+    assert len(list(record.glob("counts-*"))) == 1
+    assert entries(add(record, log)) == 2300
 
 
 def test_a_record_is_whole_though_its_page_has_no_room(disk: Path, log: Path) -> None:
@@ -259,6 +329,33 @@ def test_a_demo_without_room_says_so(disk: Path) -> None:
     failed(done, "the disk is full")
     assert not list(disk.rglob("*.html"))
     assert not [path for path in disk.rglob(".*") if path.is_file()]
+
+
+def test_files_that_belong_together_are_all_new_or_all_old_where_a_disk_says_late_that_it_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [tmp_path / "page.html", tmp_path / "page.pdf"]
+    for name in names:
+        name.write_text("of yesterday")
+    old, done = kept(tmp_path), os.fsync
+    waited: list[int] = []
+
+    def full(at: int, handle: int) -> None:
+        if len(waited) == at:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        waited.append(handle)
+        done(handle)
+
+    for number in range(2):
+        waited.clear()
+        monkeypatch.setattr(os, "fsync", partial(full, number))
+        with pytest.raises(OSError, match="No space"):
+            write_whole([(name, b"of today") for name in names])
+        assert kept(tmp_path) == old
+    monkeypatch.setattr(os, "fsync", partial(full, 2))
+    waited.clear()
+    write_whole([(name, b"of today") for name in names])
+    assert kept(tmp_path) == {name.name: b"of today" for name in names}
 
 
 def test_a_file_in_place_of_another_keeps_links_permissions_and_devices(tmp_path: Path) -> None:

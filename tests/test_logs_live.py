@@ -27,6 +27,7 @@ from searchbench.analysis.logs.judge import judge_log
 from searchbench.analysis.logs.live import RECENT_S, Live
 from searchbench.cli import app
 from searchbench.errors import QueryError, SearchbenchError
+from searchbench.logs import follow
 from searchbench.logs.counts import Counts, Options, count
 from searchbench.logs.follow import GrowingFile, GrowingPipe
 from searchbench.logs.sources import find
@@ -272,6 +273,26 @@ def test_an_agent_that_answers_in_another_second_than_its_search_is_still_a_part
     assert [int(each.numbers("minutes", "n").sum()) for each in pieces] == [0, 1, 0]
 
 
+@pytest.mark.parametrize("at_once", [2, 3, 100])
+def test_a_statement_of_several_lines_is_one_also_where_an_agent_is_asked(
+    tmp_path: Path, at_once: int
+) -> None:
+    head = "/* Sun Nov 22 02:59:00.97{} 2026 conn {} real 0.00{} wall 0.00{} found 3 */ SELECT *\n"
+    agent = head.format(0, 5, 1, 1) + "FROM part0\nWHERE MATCH('red fox') LIMIT 0,1000;\n"
+    between = head.format(1, 6, 2, 2) + "FROM docs\n\nWHERE MATCH('blue');\n"
+    search = head.format(2, 7, 4, 4) + "FROM docs\nWHERE MATCH('red fox')\nLIMIT 0,10;\n"
+    text = (agent + between + search + between).encode()
+    log = tmp_path / "a.log"
+    found, _ = in_pieces(log, text, at_once, format="sphinxql")
+    whole = count(find([log], "s"), Options(format="sphinxql"))
+    for table, values in whole.tables.items():
+        assert found.tables[table].to_pydict() == values.to_pydict(), table
+    (source,) = found.sources
+    assert (source["entries"], source["unread"], source["lines"]) == (4, 0, 15)
+    kinds = dict(zip(found.texts("groups", "kind"), found.numbers("groups", "n"), strict=True))
+    assert (kinds["server"], kinds["part"]) == (3, 1)
+
+
 def test_the_columns_of_a_csv_file_keep_their_names(tmp_path: Path) -> None:
     header = b"timestamp,request_time,query,hits\n"
     rows = [b"2026-01-05T09:00:%02dZ,0.02,word%d,%d\n" % (i % 60, i, i % 3) for i in range(50)]
@@ -423,6 +444,111 @@ def test_an_old_file_is_left_when_it_has_been_silent(tmp_path: Path) -> None:
     append(log, "newer\n")
     assert grows.new(15.0) == b"newer\n"
     assert grows.rest() == b""
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_files_that_each_move_on_to_the_next_name_are_not_read_again(
+    tmp_path: Path, looks: bool
+) -> None:
+    log, one, two = (tmp_path / f"query.log{end}" for end in ("", ".1", ".2"))
+    one.write_text("".join(line(i) for i in range(40)))
+    log.write_text("".join(line(i) for i in range(40, 60)))
+    again = (lambda: find([tmp_path])) if looks else None
+    with Watch(find([tmp_path]), Options(), 0.0, again) as watch:
+        append(log, line(60) + line(61))
+        seen = [watch.poll(1.0)]
+        one.rename(two)
+        log.rename(one)
+        seen.append(watch.poll(2.0))
+        log.write_text(line(62) + line(63))
+        append(one, line(64))
+        # Until the old file is left, and later.
+        seen += [watch.poll(at) for at in (3.0, 4.0, 14.5, 15.0, 30.0)]
+        append(log, line(65))
+        last, whole = watch.end(31.0)
+    n = [int(each.numbers("minutes", "n").sum()) for each in (*seen, last)]
+    assert n == [2, 0, 3, 0, 0, 0, 0, 1]
+    assert sum(int(s["lines"]) for s in whole.sources) == 6
+
+
+def test_a_file_that_has_its_name_again_is_gone_on_with(tmp_path: Path) -> None:
+    log, other = tmp_path / "a.log", tmp_path / "b.log"
+    log.write_text("one\n")
+    grows = GrowingFile(str(log), 0.0, whole=True)
+    assert grows.new(1.0) == b"one\n"
+    log.rename(other)
+    log.write_text("two\n")
+    assert grows.new(2.0) == b"two\n"
+    other.replace(log)
+    append(log, "three\n")
+    assert grows.new(3.0) == b"three\n"
+    assert grows.rest() == b""
+
+
+def test_of_a_line_without_an_end_no_more_is_kept_than_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "_LONGEST", 1000)
+    log = tmp_path / "a.log"
+    log.write_text("")
+    grows = GrowingFile(str(log), 0.0)
+    read, write = os.pipe()
+    pipe = GrowingPipe(read)
+    for _ in range(20):
+        append(log, "x" * 500)
+        os.write(write, b"x" * 500)
+        assert (grows.new(1.0), pipe.new(1.0)) == (b"", b"")
+    append(log, "\nnext\n")
+    os.write(write, b"\nnext\n")
+    for found in (grows.new(2.0), pipe.new(2.0)):
+        long, after = found.splitlines()
+        assert (len(long), after) == (1000, b"next")
+    os.close(read)
+    os.close(write)
+
+
+def test_a_file_that_cannot_be_read_yet_is_read_when_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while logrotate makes one, which is given its permissions only then."""
+    log = tmp_path / "a.log"
+    log.write_text(line(1))
+    closed, opened = [True], os.open
+
+    def denied(path: str, *how: int, **also: int) -> int:
+        if closed and str(path) == str(log):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *how, **also)
+
+    monkeypatch.setattr(follow.os, "open", denied)
+    with pytest.raises(QueryError, match=r"a\.log cannot be read: Permission denied"):
+        GrowingFile(str(log), 0.0)
+    closed.clear()
+    with Watch(find([log], "s"), Options(), 0.0) as watch:
+        closed.append(True)
+        log.rename(tmp_path / "a.log.1")
+        log.write_text(line(2) + line(3))
+        append(tmp_path / "a.log.1", line(4))
+        seen = [watch.poll(1.0)]
+        closed.clear()
+        seen.append(watch.poll(2.0))
+        watch.end(3.0)
+    assert [int(each.numbers("minutes", "n").sum()) for each in seen] == [1, 2]
+
+
+def test_a_pipe_that_nobody_writes_to_can_be_left(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with followed("pipe", cwd=tmp_path) as (process, screen):
+        until(lambda: "0:00:0" in screen.said(), "no view was drawn")
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=PATIENCE_S)
+    assert said.startswith("Nothing was added to pipe in ")
+    with followed("pipe", cwd=tmp_path) as (process, screen):
+        until(lambda: "0:00:0" in screen.said(), "no view was drawn")
+        with (tmp_path / "pipe").open("w") as pipe:
+            pipe.write("".join(line(i) for i in range(30)))
+        said, _ = process.communicate(timeout=PATIENCE_S)
+    assert "\n30 lines (sphinx)" in said
 
 
 def test_a_pipe_never_makes_who_reads_it_wait() -> None:

@@ -34,10 +34,11 @@ def not_written(
 
 
 @contextmanager
-def beside(path: Path) -> Iterator[Path]:
+def beside(path: Path, *, waits: bool = True) -> Iterator[Path]:
     """A file to be written in place of ``path``, which it becomes when the block ends.
 
-    If the block fails, it goes, and what was there before stays. OSError where it cannot be made.
+    If the block fails, it goes, and what was there before stays. ``waits``: until it is on the
+    disk; else the block has seen to that (``on_disk``). OSError where it cannot be made.
     """
     place = Path(os.path.realpath(path))  # a link stays a link
     try:
@@ -55,7 +56,8 @@ def beside(path: Path) -> Iterator[Path]:
                 os.fchmod(handle, stat.S_IMODE(mode))
             yield part
             # Some file systems say only here that there is no room.
-            os.fsync(handle)
+            if waits:
+                os.fsync(handle)
         finally:
             os.close(handle)
         part.replace(place)
@@ -65,8 +67,27 @@ def beside(path: Path) -> Iterator[Path]:
         raise
 
 
+def on_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk: only then it is sure that there
+    was room, and that they outlive a loss of power. OSError. Of what is neither nothing is sure.
+    """
+    kind = path.stat().st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # as some have it of folders
+            raise
+    finally:
+        os.close(handle)
+
+
 def write_whole(contents: Sequence[tuple[Path, bytes]]) -> None:
     """Write files that belong together: none takes its place before all are whole. OSError."""
     with ExitStack() as stack:
         for path, content in contents:
-            stack.enter_context(beside(path)).write_bytes(content)
+            part = stack.enter_context(beside(path, waits=False))
+            part.write_bytes(content)
+            on_disk(part)

@@ -4,8 +4,8 @@ A log that grows is read in pieces. Where an entry takes several lines, or one l
 another is, a piece must not end between them:
 
     groonga      a request ends with `<`; its lines are handed over together
-    mysql-slow   an entry ends where the next one begins, or where nothing more was written
-    sphinx, sphinxql   the line of an agent is handed over just before that of its search
+    mysql-slow, sphinxql   an entry ends where the next one begins, or nothing more was written
+    sphinx, sphinxql   the entry of an agent is handed over just before that of its search
 
 What is held for longer than ``WAIT_S`` is handed over as it is.
 """
@@ -102,7 +102,7 @@ def _goes_on(first: bytes, second: bytes) -> bool:
 
 
 class _Agents(Held):
-    """Sphinx: by words, the lines that agents wrote."""
+    """Sphinx: by words, the entries that agents wrote."""
 
     def __init__(self, format_: str) -> None:
         self._page, self._words = _AGENT[format_]
@@ -130,10 +130,48 @@ class _Agents(Held):
         self._waiting.clear()
 
 
+class _Sql(_Agents):
+    """Sphinx's log of SQL: a statement may have several lines, so its entries are held whole."""
+
+    def __init__(self) -> None:
+        super().__init__("sphinxql")
+        self._last: list[bytes] = []
+
+    def give(self, lines: Iterable[bytes], at_s: float) -> Iterator[bytes]:
+        whole: list[bytes] = []
+        grew = False
+        for line in lines:
+            grew = True
+            if _begins_sql(line):
+                whole += self._ended()
+            self._last.append(line)
+        if not grew:
+            whole += self._ended()
+        yield from super().give(whole, at_s)
+
+    def rest(self) -> Iterator[bytes]:
+        yield from super().give(self._ended(), 0.0)
+        yield from super().rest()
+
+    def _ended(self) -> list[bytes]:
+        """The entry that was begun last, which ends here."""
+        entry = b"".join(self._last)
+        self._last.clear()
+        return [entry] if entry else []
+
+
+def _begins_sql(line: bytes) -> bool:
+    """As the core tells it (sphinx.rs)."""
+    long = len(line.rstrip(b"\r\n")) > 30
+    return long and line.startswith(b"/* ") and line[16:20:3] == b"::"
+
+
 def held(format_: str) -> Held:
     """What holds the lines of a format back."""
     if format_ == "groonga":
         return _Requests()
     if format_ == "mysql-slow":
         return _Statements()
+    if format_ == "sphinxql":
+        return _Sql()
     return _Agents(format_) if format_ in _AGENT else Held()

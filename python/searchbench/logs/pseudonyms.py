@@ -21,6 +21,7 @@ import secrets
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -30,7 +31,7 @@ import orjson
 
 from searchbench.errors import QueryError
 from searchbench.packed import lines
-from searchbench.whole import not_written
+from searchbench.whole import not_written, on_disk
 from searchbench.workload.queries.analysis import is_term, lower, terms
 
 LEAST = 10  # searches that a word of a log's own vocabulary is in, at least
@@ -155,14 +156,20 @@ def pseudonyms(path: Path | None, of_log: Vocabulary, documents: Vocabulary | No
         "digest": wanted.digest,
         "words": dict(wanted.counts) if wanted.origin == "log" else {},
     }
+    made = False
     try:
         # Whoever reads the key can undo what it did.
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        made = True
         with os.fdopen(handle, "wb") as file:
             file.write(orjson.dumps(told, option=orjson.OPT_INDENT_2))
-    except OSError as error:
-        if not isinstance(error, FileExistsError):
-            path.unlink(missing_ok=True)  # a part of a key is none
+        on_disk(path)
+    except BaseException as error:
+        if made:  # a part of a key is none
+            with suppress(OSError):
+                path.unlink()
+        if not isinstance(error, OSError):
+            raise
         raise QueryError(not_written(path, error, "the key")) from error
     return found
 

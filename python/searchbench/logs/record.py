@@ -3,8 +3,10 @@
     logs.json           the format, what was read and how, and which folder has the counts
     counts-N/*.parquet  a table each (``counts``); N grows with each increment
 
-A folder of counts is written whole before ``logs.json`` names it, so an increment that is cut
-short changes nothing.
+A folder of counts is written whole, and is on the disk, before ``logs.json`` names it; only then
+the one before goes. So an increment that is cut short, by a full disk or a loss of power, changes
+nothing. Of two that run at the same time the one that ends last fails: it does not know what the
+other has read.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from searchbench.logs.sources import (
     tail,
     with_header,
 )
-from searchbench.whole import not_written
+from searchbench.whole import not_written, on_disk
 
 FORMAT = 1
 NEW_NAMES = 100  # of a kind, at most, that an increment names as new
@@ -159,12 +161,16 @@ def add(
     known = called_as_before(known_again(sources, read_before), read_before)
     known = in_order(known, options)
     with TemporaryDirectory(prefix="searchbench-logs-") as folder:
-        made = counting(
-            [with_header(source, Path(folder)) for source in known],
-            replace(options, keep_tail=True),
-            stored,
-            on_tick,
-        )
+        try:
+            made = counting(
+                [with_header(source, Path(folder)) for source in known],
+                replace(options, keep_tail=True),
+                stored,
+                on_tick,
+            )
+        except RecordError:
+            _insist_same(path, before)  # what was counted before is gone then
+            raise
     for source, read in zip(known, made.sources, strict=True):
         read["tail"] = tail(called_now(source), int(read["read_bytes"]))
         read["folder"] = folder_of(source.path)
@@ -184,7 +190,7 @@ def add(
         "sources": sources_now,
         "increments": [*(before["increments"] if before else []), increment],
     }
-    _write(path, made.tables, about)
+    _write(path, made.tables, about, before)
     return LogRecord(path, shown, about)
 
 
@@ -226,15 +232,18 @@ def _names(tables: Mapping[str, pa.Table]) -> set[tuple[str, str]]:
     return set(zip(groups.texts("groups", "kind"), groups.texts("groups", "name"), strict=True))
 
 
-def _write(path: Path, tables: Mapping[str, pa.Table], about: dict[str, Any]) -> None:
+def _write(
+    path: Path,
+    tables: Mapping[str, pa.Table],
+    about: dict[str, Any],
+    before: Mapping[str, Any] | None,
+) -> None:
+    """``before``: what ``FILE`` said when the increment began; None: it was not there."""
     folder: Path | None = None
     try:
         path.mkdir(parents=True, exist_ok=True)
-        numbers = [int(p.name.removeprefix(_COUNTS)) for p in path.glob(f"{_COUNTS}*")
-                   if p.name.removeprefix(_COUNTS).isdigit()]  # fmt: skip
-        about["counts"] = f"{_COUNTS}{max(numbers, default=0) + 1}"
-        folder = path / about["counts"]
-        folder.mkdir()
+        folder = _new_folder(path)
+        about["counts"] = folder.name
         for name, table in tables.items():
             texts = TEXTS.get(name, ())
             pq.write_table(
@@ -243,27 +252,56 @@ def _write(path: Path, tables: Mapping[str, pa.Table], about: dict[str, Any]) ->
                 compression="zstd",
                 use_dictionary=list(texts[:2]),
             )
+            on_disk(folder / f"{name}.parquet")
+        on_disk(folder)
         part = path / f".{FILE}.{os.getpid()}"
         part.write_bytes(orjson.dumps(about, option=orjson.OPT_INDENT_2, default=list))
+        on_disk(part)
+        _insist_same(path, before)
         part.replace(path / FILE)
     except BaseException as error:
         # What nothing names would only take room.
-        if folder is not None and not _is_named(path, folder.name):
+        if folder is not None and _named(path) != folder.name:
             shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):
             (path / f".{FILE}.{os.getpid()}").unlink()
         if not isinstance(error, OSError):
             raise
+        _insist_same(path, before)
         why = not_written(path, error, "the record", "name another folder")
         raise RecordError(f"{why}; what was there before is unchanged") from error
+    try:
+        on_disk(path)
+    except OSError:
+        return  # what was there before goes the next time
     for old in path.glob(f"{_COUNTS}*"):
         if old != folder:
             shutil.rmtree(old, ignore_errors=True)
 
 
-def _is_named(path: Path, counts: str) -> bool:
-    """Whether a record has its counts in this folder."""
+def _new_folder(path: Path) -> Path:
+    """A folder for counts, which nobody else has made."""
+    while True:
+        numbers = [int(p.name.removeprefix(_COUNTS)) for p in path.glob(f"{_COUNTS}*")
+                   if p.name.removeprefix(_COUNTS).isdigit()]  # fmt: skip
+        folder = path / f"{_COUNTS}{max(numbers, default=0) + 1}"
+        with suppress(FileExistsError):
+            folder.mkdir()
+            return folder
+
+
+def _insist_same(path: Path, before: Mapping[str, Any] | None) -> None:
+    """RecordError where another call has written to the record since ``before`` was read."""
+    if _named(path) != (str(before["counts"]) if before else None):
+        raise RecordError(
+            f"{path}: another call has added to the record meanwhile, so this one did not; call "
+            "it again"
+        )
+
+
+def _named(path: Path) -> str | None:
+    """In which folder a record has its counts."""
     try:
-        return bool(_about(path)["counts"] == counts)
+        return str(_about(path)["counts"])
     except RecordError:
-        return False
+        return None

@@ -76,6 +76,7 @@ class Watch:
         insist_known(options)
         self._again = again
         self._opened: set[tuple[int, int]] = set()
+        self._reading: set[tuple[int, int]] = set()
         self._came: set[str] = set()
         self._options = options
         self._all = _core.Log(options.distinct)
@@ -90,7 +91,7 @@ class Watch:
 
     def _open(self, sources: Sequence[Source], at_s: float) -> None:
         for source in sources:
-            if (grows := _grows(source.path, at_s, self._opened)) is not None:
+            if (grows := self._grows(source.path, at_s)) is not None:
                 self._watched.append(_Watched(source, grows, _nothing(source)))
         if not self._watched:
             raise QueryError(
@@ -100,6 +101,19 @@ class Watch:
             head = each.grows.head()
             if self._named or head.strip():
                 self._begin(each, head)
+
+    def _grows(self, path: str, at_s: float) -> Grows | None:
+        """What follows a path; None of a packed file, which will not grow."""
+        if path == STANDARD_INPUT:
+            return GrowingPipe()
+        if Path(path).is_fifo():
+            # Else nothing ends the wait for one who writes, not even Ctrl-C.
+            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            return GrowingPipe(fd, own=True)
+        return None if _is_packed(path) else self._file(path, at_s)
+
+    def _file(self, path: str, at_s: float, *, whole: bool = False) -> GrowingFile:
+        return GrowingFile(path, at_s, whole=whole, opened=self._opened, reading=self._reading)
 
     def __enter__(self) -> Watch:
         return self
@@ -172,7 +186,7 @@ class Watch:
             if source.path not in self._came:
                 came.add(source.path)
             elif not _is_packed(source.path):
-                grows = GrowingFile(source.path, at_s, whole=True, opened=self._opened)
+                grows = self._file(source.path, at_s, whole=True)
                 self._watched.append(_Watched(source, grows, _nothing(source)))
         self._came = came
 
@@ -193,6 +207,9 @@ class Watch:
                 text += self._taken(each, rest, at_s)
             given.append((each, text + b"".join(each.held.rest())))
         last = self._count(given, last=True)
+        for each in self._watched:
+            if not each.format:
+                each.read["refused"] = each.read["refused"] or each.grows.why
         reads = [each.read for each in self._watched if each.format or each.read["refused"]]
         return last, Counts(as_tables(self._all.tables()), reads)
 
@@ -311,15 +328,6 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _grows(path: str, at_s: float, opened: set[tuple[int, int]]) -> Grows | None:
-    """What follows a path; None of a packed file, which will not grow."""
-    if path == STANDARD_INPUT:
-        return GrowingPipe()
-    if Path(path).is_fifo():
-        return GrowingPipe(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-    return None if _is_packed(path) else GrowingFile(path, at_s, opened=opened)
 
 
 def _is_packed(path: str) -> bool:

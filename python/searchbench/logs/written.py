@@ -15,7 +15,7 @@ import orjson
 
 from searchbench.errors import QueryError
 from searchbench.logs.searches import Searches, limits
-from searchbench.whole import beside, not_written
+from searchbench.whole import beside, not_written, on_disk
 
 FORMAT = 1
 _SECOND = 1_000_000_000
@@ -30,7 +30,7 @@ def write_searches(path: Path, of: Searches, told: Mapping[str, Any]) -> Path:
     heads = [orjson.dumps(line)[:-1] for line in of.lines]
     place = about_path(path)
     try:
-        with beside(path) as part, beside(place) as said:
+        with beside(path, waits=False) as part, beside(place, waits=False) as said:
             with part.open("wb", buffering=1 << 20) as file:
                 if of.at_ns is None:
                     file.writelines(heads[i] + b"}\n" for i in of.line.tolist())
@@ -38,6 +38,9 @@ def write_searches(path: Path, of: Searches, told: Mapping[str, Any]) -> Path:
                     times = zip(of.line.tolist(), of.at_ns.tolist(), strict=True)
                     file.writelines(b'%s,"t":%s}\n' % (heads[i], _seconds(at)) for i, at in times)
             said.write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2) + b"\n")
+            # Both, before one takes its place.
+            on_disk(part)
+            on_disk(said)
     except OSError as error:
         raise QueryError(not_written(path, error)) from error
     return place

@@ -62,7 +62,12 @@ def write_log_page(of: LogJudgement, path: Path) -> Path:
 
 
 def write_page(made: Document, path: Path) -> Path:
-    """Write a document as a page, and beside it as PDF. RecordError where that cannot be."""
+    """Write a document as a page, and beside it as PDF. Where the page is.
+
+    RecordError where that cannot be.
+    """
+    if path.suffix == ".pdf":
+        path = path.with_suffix(".html")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         pdf = path.with_suffix(".pdf")

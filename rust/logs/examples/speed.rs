@@ -5,6 +5,7 @@
 //! Processor time, not time that passed: others may use the machine. The best of the readings.
 
 use searchbench_logs::format::Settings;
+use searchbench_logs::source::Sizes;
 use searchbench_logs::{Log, Options, Source, run};
 
 /// Seconds of user and of system time of this process so far.
@@ -42,6 +43,7 @@ fn main() {
         },
         threads: number(3, 1),
         keep_tail: false,
+        sizes: Sizes::default(),
     };
     let mut best = (f64::MAX, 0.0);
     let (mut lines, mut bytes) = (0, 0);

@@ -375,13 +375,11 @@ impl Clock {
         }
         let zone = offset(&rest[at..]);
         let later = half_of_day(&rest[at..], &text[11..13])?;
-        // What is known by its text is another stamp in the other half of the day.
-        let mut key = [b'A'; 20];
+        // Of one text there may be stamps with a zone and without, and in both halves of the day.
+        let mut key = [0; 20];
         key[..19].copy_from_slice(&text[..19]);
-        let known = if later == 0 { &key[..19] } else { &key[..] };
-        let s = self.second(known, |stamp| {
-            Some((iso(&stamp[..19])? + later, zone.is_some()))
-        })?;
+        key[19] = u8::from(zone.is_some()) + 2 * u8::from(later != 0);
+        let s = self.second(&key, |key| Some((iso(&key[..19])? + later, zone.is_some())))?;
         Some((s - zone.unwrap_or(0)) * 1_000_000_000 + nanos)
     }
 }
@@ -494,6 +492,15 @@ mod tests {
         let utc = clock.iso_ns(b"2026-11-22T02:59:00.970Z").unwrap();
         assert_eq!(clock.iso_ns(b"2026-11-22T11:59:00,970+09:00"), Some(utc));
         assert_eq!(clock.iso_ns(b"2026-11-22 03:59:00.970 CET"), Some(utc));
+    }
+
+    #[test]
+    fn stamps_of_one_second_with_a_zone_and_without_are_two_instants() {
+        let mut clock = Clock::new(&Zone(vec![(0, 3600)]));
+        let local = clock.iso_ns(b"2026-11-22 02:59:00.970 CET").unwrap();
+        let utc = clock.iso_ns(b"2026-11-22 02:59:00.970 UTC").unwrap();
+        assert_eq!(utc - local, 3_600_000_000_000);
+        assert_eq!(clock.iso_ns(b"2026-11-22 02:59:00.970"), Some(local));
     }
 
     #[test]

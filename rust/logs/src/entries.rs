@@ -160,13 +160,14 @@ pub fn read(
         std::io::copy(&mut (&mut stream).take(source.skip), &mut std::io::sink())
             .map_err(damaged)?;
         let whole = std::io::Cursor::new(text.clone()).chain(stream);
-        let mut cutter = Cutter::new(whole, 0).map_err(damaged)?;
+        let mut cutter = Cutter::new(whole, 0, format, options.sizes).map_err(damaged)?;
         let mut open = Vec::new();
         while let Some(mut block) = cutter.cut().map_err(damaged)? {
             if goes_on {
                 open = tail(&mut block, &mut cutter.bytes, format, true);
             }
             reader.read(&block, &mut out);
+            cutter.give_back(&block.bytes[block.end - reader.left()..block.end]);
             if !tick(bytes + cutter.bytes) {
                 return Err("interrupted".to_owned());
             }
@@ -215,6 +216,7 @@ fn opened(source: &Source) -> Result<(Format, Box<dyn Read + Send>), String> {
 mod tests {
     use super::*;
     use crate::format::Settings;
+    use crate::source::Sizes;
 
     fn read_log(text: &str) -> Entries {
         let name = format!(
@@ -233,6 +235,7 @@ mod tests {
             settings: Settings::default(),
             threads: 1,
             keep_tail: false,
+            sizes: Sizes::default(),
         };
         let (found, _) = read(&[source], &options, &mut |_| true).unwrap();
         std::fs::remove_file(&path).unwrap();

@@ -196,13 +196,7 @@ pub fn look_at_ends(source: &Source, settings: &Settings, before: &[u8]) -> AtEn
             seen: Seen::default(),
         };
         let mut reader = reader(format, &settings);
-        let block = Block {
-            begin: 0,
-            end: bytes.len(),
-            bytes,
-            number: 0,
-        };
-        reader.read(&block, &mut out);
+        reader.read(&Block::all(bytes), &mut out);
         reader.end(&mut out);
         (out.seen, !reader.clock().is_sure())
     };

@@ -6,12 +6,13 @@ use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use crate::format::Format;
+use crate::format::{Before, Format};
 use crate::source::{Block, Span};
 
 pub enum Work {
-    /// A block of a file, not read yet; and how many blocks come before the first of its span.
-    Far(Arc<File>, Span, u64, u64),
+    /// A block of a file, not read yet; how many blocks come before the first of its span; and what
+    /// stands before it.
+    Far(Arc<File>, Span, u64, u64, Before),
     Near(Block),
     /// Whole sources, whose lines must come in order.
     Whole(Vec<Link>),

@@ -13,13 +13,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::format::{Format, Out, Reader, Seen, Settings, reader};
+use crate::format::{Before, Format, Out, Reader, Seen, Settings, after, reader};
 use crate::look::{end_of, open_from, opened};
 use crate::queries::{Local, Shared, give_back};
 use crate::queue::{Job, Link, Queue, Work};
 use crate::saved::{Saved, Saving};
-use crate::seam::{Ends, Handed, Moved, before, between, newlines, seam, tail};
-use crate::source::{BLOCK, Block, Cutter, Opened, Span, block_of};
+use crate::seam::{
+    Ends, Handed, Moved, after_far, before, before_far, between, newlines, seam, tail,
+};
+use crate::source::{Block, Cutter, Opened, Sizes, Span, block_of};
 use crate::tally::Tally;
 
 /// A file, or "-" for standard input.
@@ -85,6 +87,7 @@ pub struct Options {
     /// A line at the end that has no line break is left for the next time, and so is an entry that
     /// may go on.
     pub keep_tail: bool,
+    pub sizes: Sizes,
 }
 
 /// What became of a source.
@@ -411,7 +414,7 @@ fn feed(
         Opened::Stream(mut stream) => {
             let cut = skipped(&mut stream, source.skip).and_then(|()| {
                 let whole = std::io::Cursor::new(text.clone()).chain(stream);
-                let mut cutter = Cutter::new(whole, 0)?;
+                let mut cutter = Cutter::new(whole, 0, format, floor.options.sizes)?;
                 while let Some(mut block) = cutter.cut()? {
                     if keep {
                         read.open.text = tail(&mut block, &mut cutter.bytes, format, goes_on_here);
@@ -501,10 +504,10 @@ impl Fed<'_> {
         put: &mut dyn FnMut(Work, Option<i64>) -> bool,
     ) -> std::io::Result<()> {
         let (file, text, source) = (self.file, self.text, &self.floor.sources[number]);
+        let format = read.format.unwrap_or(Format::Pattern);
         let mut end = self.len;
         let mut begun = text.len();
         if self.keep {
-            let format = read.format.unwrap_or(Format::Pattern);
             let held = open_from(file, format, source.skip, self.len, text);
             (end, begun) = (held.end, held.begun);
             if self.goes_on {
@@ -516,37 +519,46 @@ impl Fed<'_> {
             }
         }
         moved.taken = newlines(&text[..begun]);
-        let blocks = end.saturating_sub(source.skip).div_ceil(BLOCK as u64);
+        let sizes = self.floor.options.sizes;
+        let blocks = end.saturating_sub(source.skip).div_ceil(sizes.block as u64);
         let (from, to) = source
             .part
             .map_or((0, blocks), |p| (p.from.min(blocks), p.to.min(blocks)));
-        let upto = |block: u64| (source.skip + block * BLOCK as u64).min(end);
+        let upto = |block: u64| (source.skip + block * sizes.block as u64).min(end);
         read.bytes = if self.goes_on {
             self.now - source.skip
         } else {
             upto(to).saturating_sub(upto(from))
         };
-        if begun > 0 {
-            let block = seam(file, source.skip, self.len, text, begun)?;
-            let begins_s = *at_s;
-            *at_s = ends.after(&block, *at_s);
-            if !put(Work::Near(block), begins_s) {
-                return Ok(());
-            }
-        }
         let span = Span {
             skip: source.skip,
             end,
             len: self.len,
             within: begun > 0 && text.last() != Some(&b'\n'),
+            format,
+            sizes,
         };
+        let mut stands = Before::default();
+        if begun > 0 {
+            let block = seam(file, span, text, begun)?;
+            let begins_s = *at_s;
+            *at_s = ends.after(&block, *at_s);
+            stands = after(format, &block.bytes, block.begin, block.end, &stands);
+            if !put(Work::Near(block), begins_s) {
+                return Ok(());
+            }
+        }
         *at_s = ends.before_far(file, span, from, *at_s)?;
+        stands = before_far(file, span, from, stands)?;
         for n in from..to {
-            let work = Work::Far(file.clone(), span, n, u64::from(begun > 0));
+            let work = Work::Far(file.clone(), span, n, u64::from(begun > 0), stands.clone());
             if !put(work, *at_s) {
                 break;
             }
             *at_s = ends.after_far(file, span, n, *at_s)?;
+            if n + 1 < to {
+                stands = after_far(file, span, n, stands)?;
+            }
         }
         Ok(())
     }
@@ -656,10 +668,11 @@ fn work(floor: &Floor<'_>) -> Tally {
         reader.clock().go_on(job.at_s);
         let path = &floor.sources[job.source].path;
         let number = match job.work {
-            Work::Far(file, span, number, before) => {
+            Work::Far(file, span, number, blocks_before, before) => {
                 match block_of(&file, span, number, std::mem::take(&mut spare)) {
                     Ok(mut block) => {
-                        block.number += before;
+                        block.number += blocks_before;
+                        block.before = before;
                         reader.read(&block, &mut out);
                         let own = (block.end - block.begin) as u64;
                         floor.bytes.fetch_add(own, Ordering::Relaxed);
@@ -674,7 +687,8 @@ fn work(floor: &Floor<'_>) -> Tally {
             }
             Work::Near(block) => {
                 reader.read(&block, &mut out);
-                floor.bytes.fetch_add(block.end as u64, Ordering::Relaxed);
+                let own = (block.end - block.begin) as u64;
+                floor.bytes.fetch_add(own, Ordering::Relaxed);
                 floor.spare.lock().unwrap().push(block.bytes);
                 block.number
             }
@@ -720,7 +734,8 @@ fn whole(
         let mut stream = link.stream;
         skipped(&mut stream, link.skip).map_err(broken)?;
         let with_text = std::io::Cursor::new(text.clone()).chain(stream);
-        let mut cutter = Cutter::new(with_text, 0).map_err(broken)?;
+        let sizes = floor.options.sizes;
+        let mut cutter = Cutter::new(with_text, 0, format, sizes).map_err(broken)?;
         let mut out = Out {
             tally,
             queries,
@@ -734,7 +749,10 @@ fn whole(
                 open.text = tail(&mut block, &mut cutter.bytes, format, goes_on);
             }
             reader.read(&block, &mut out);
-            floor.bytes.fetch_add(block.end as u64, Ordering::Relaxed);
+            let left = reader.left();
+            cutter.give_back(&block.bytes[block.end - left..block.end]);
+            let own = (block.end - left - block.begin) as u64;
+            floor.bytes.fetch_add(own, Ordering::Relaxed);
             cutter.spare = block.bytes;
             if floor.stop.load(Ordering::Relaxed) {
                 return Ok(());
@@ -792,15 +810,7 @@ pub fn read_open(log: &mut Log, sources: &[(Source, Format)], settings: &Setting
             take_up(reader.as_mut(), *format, &source.open.state);
             reader.clock().go_on(source.open.at_s);
             let text = [&source.open.before[..], &source.open.text].concat();
-            reader.read(
-                &Block {
-                    begin: 0,
-                    end: text.len(),
-                    bytes: text,
-                    number: 0,
-                },
-                &mut out,
-            );
+            reader.read(&Block::all(text), &mut out);
             reader.end(&mut out);
             out.seen.without(newlines(&source.open.before))
         })

@@ -1,7 +1,8 @@
 //! Where the bytes of a log come from, and how they are cut into blocks.
 //!
-//! A block owns the lines that begin in it. Behind them stand bytes of what follows (`AHEAD`), so
-//! that an entry of several lines can be read to its end, whatever block its end is in. Files that
+//! A block owns the lines that begin in it. Behind them stand bytes of what follows (`AHEAD`), and as
+//! many as it takes to see the last entry to its end, whatever block its end is in. What the first
+//! lines belong to, if they begin no entry, is told by what stands before them (`Before`). Files that
 //! are not compressed are read in any order; all else is a stream. Files are read and not mapped:
 //! one that is cut short while it is read must not end the process.
 
@@ -10,9 +11,28 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use crate::format::{Before, Format, after, behind, goes_before, whole};
+
 /// Bytes of a block, and of what follows it.
 pub const BLOCK: usize = 8 << 20;
 pub const AHEAD: usize = 256 << 10;
+
+/// The sizes of blocks. The answer must not depend on the first: tests have other ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    pub block: usize,
+    pub ahead: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes {
+            block: BLOCK,
+            ahead: AHEAD,
+        }
+    }
+}
+
 /// A line that is longer is cut there, and the rest of it is passed over.
 pub const LONGEST: usize = 64 << 20;
 /// Bytes by which a format is told.
@@ -24,6 +44,29 @@ pub struct Block {
     pub begin: usize,
     pub end: usize,
     pub number: u64,
+    /// What its first lines belong to.
+    pub before: Before,
+    /// As many bytes follow each of its lines, if the source has them: no reader looks further.
+    pub ahead: usize,
+}
+
+impl Block {
+    /// All there is.
+    pub fn all(bytes: Vec<u8>) -> Block {
+        Block {
+            begin: 0,
+            end: bytes.len(),
+            bytes,
+            number: 0,
+            before: Before::default(),
+            ahead: AHEAD,
+        }
+    }
+
+    /// Whether nothing follows it.
+    pub fn is_last(&self) -> bool {
+        self.end == self.bytes.len()
+    }
 }
 
 /// One source, opened.
@@ -102,38 +145,44 @@ pub struct Span {
     pub len: u64,
     /// It begins within a line, which is read elsewhere.
     pub within: bool,
+    pub format: Format,
+    pub sizes: Sizes,
 }
 
-/// The `number`-th block of a span of a file. It is read into `bytes`, those of an earlier block: new
-/// memory for each would be as much work as the reading.
+impl Span {
+    /// Where the `number`-th block ends.
+    pub fn upto(&self, number: u64) -> u64 {
+        (self.skip + (number + 1) * self.sizes.block as u64).min(self.end)
+    }
+}
+
+/// The `number`-th block of a span of a file, but for what its first lines belong to (`seam`). It is
+/// read into `bytes`, those of an earlier block: new memory for each would be as much work as the
+/// reading.
 pub fn block_of(file: &File, span: Span, number: u64, mut bytes: Vec<u8>) -> io::Result<Block> {
-    let Span {
-        skip,
-        end,
-        len,
-        within,
-    } = span;
-    let start = skip + number * BLOCK as u64;
-    let end = (start + BLOCK as u64).min(end);
+    let (skip, len) = (span.skip, span.len);
+    let Sizes { block, ahead } = span.sizes;
+    let start = skip + number * block as u64;
+    let end = span.upto(number);
     // The byte before says whether a line begins at the start.
     let from = start - u64::from(start > skip);
-    bytes.resize(((end + AHEAD as u64).min(len) - from) as usize, 0);
+    bytes.resize(((end + ahead as u64).min(len) - from) as usize, 0);
     let read = read_at(file, &mut bytes, from)?;
     bytes.truncate(read);
     let own_end = ((end - from) as usize).min(bytes.len());
-    let begin = if from == start && !within {
+    let begin = if from == start && !span.within {
         0
     } else {
         memchr::memchr(b'\n', &bytes[..own_end]).map_or(own_end, |at| at + 1)
     };
-    // A line that goes on beyond what was read.
-    while begin < own_end
-        && from + (bytes.len() as u64) < len
+    // A line, or an entry of several, that goes on beyond what was read.
+    while from + (bytes.len() as u64) < len
         && bytes.len() < LONGEST + own_end
-        && memchr::memrchr(b'\n', &bytes[own_end - 1..]).is_none()
+        && !whole(span.format, &bytes, begin, own_end)
     {
         let at = bytes.len();
-        bytes.resize(at + BLOCK, 0);
+        let more = (len - from - at as u64).min(BLOCK as u64);
+        bytes.resize(at + more as usize, 0);
         let more = read_at(file, &mut bytes[at..], from + at as u64)?;
         bytes.truncate(at + more);
         if more == 0 {
@@ -145,6 +194,8 @@ pub fn block_of(file: &File, span: Span, number: u64, mut bytes: Vec<u8>) -> io:
         bytes,
         begin,
         number,
+        before: Before::default(),
+        ahead,
     })
 }
 
@@ -164,11 +215,16 @@ fn read_at(file: &File, into: &mut [u8], from: u64) -> io::Result<usize> {
 /// Cuts a stream into blocks.
 pub struct Cutter<R> {
     from: R,
+    format: Format,
+    sizes: Sizes,
     held: Vec<u8>,
     number: u64,
     ended: bool,
     /// What is held goes on with a line that was too long.
     within: bool,
+    /// How much of what is held was given back.
+    given: usize,
+    before: Before,
     /// Bytes that were read, unpacked.
     pub bytes: u64,
     /// The bytes of a block that was read, into which one of the next may be read.
@@ -176,14 +232,18 @@ pub struct Cutter<R> {
 }
 
 impl<R: Read> Cutter<R> {
-    pub fn new(mut from: R, skip: u64) -> io::Result<Cutter<R>> {
+    pub fn new(mut from: R, skip: u64, format: Format, sizes: Sizes) -> io::Result<Cutter<R>> {
         io::copy(&mut (&mut from).take(skip), &mut io::sink())?;
         Ok(Cutter {
             from,
+            format,
+            sizes,
             held: Vec::new(),
             number: 0,
             ended: false,
             within: false,
+            given: 0,
+            before: Before::default(),
             bytes: 0,
             spare: Vec::new(),
         })
@@ -191,33 +251,62 @@ impl<R: Read> Cutter<R> {
 
     /// The next block; None at the end.
     pub fn cut(&mut self) -> io::Result<Option<Block>> {
-        let mut wanted = BLOCK + AHEAD;
+        let Sizes { block, ahead } = self.sizes;
+        let given = std::mem::take(&mut self.given);
+        let mut wanted = given + block + ahead;
         loop {
             self.fill(wanted)?;
-            if self.ended || self.held.len() >= LONGEST + AHEAD {
+            if self.ended || self.held.len() >= given + LONGEST + ahead {
                 break;
             }
             // The block ends after a line; one that is longer than it is read to its end.
-            if memchr::memrchr(b'\n', &self.held[..self.held.len() - AHEAD]).is_some() {
+            if memchr::memrchr(b'\n', &self.held[given..self.held.len() - ahead]).is_some() {
                 break;
             }
-            wanted = self.held.len() + BLOCK;
+            wanted = self.held.len() + block;
         }
         if self.held.is_empty() {
             return Ok(None);
         }
-        let end = if self.ended && self.held.len() <= BLOCK + AHEAD {
+        let mut end = if self.ended && self.held.len() <= given + block + ahead {
             self.held.len()
         } else {
-            let own = &self.held[..self.held.len() - AHEAD];
-            memchr::memrchr(b'\n', own).map_or(own.len(), |at| at + 1)
+            // Behind what was given back: else the same block would come again.
+            let own = self.held.len() - ahead;
+            let last = memchr::memrchr(b'\n', &self.held[given..own]);
+            last.map_or(own, |at| given + at + 1)
         };
+        // A line is not parted, though it goes on beyond: whoever reads on has it whole.
+        if self.held[end - 1] != b'\n' {
+            match memchr::memchr(b'\n', &self.held[end..]) {
+                Some(n) => end += n + 1,
+                None if self.ended => end = self.held.len(),
+                None => {}
+            }
+        }
         let begin = if self.within {
             memchr::memchr(b'\n', &self.held[..end]).map_or(end, |at| at + 1)
         } else {
             0
         };
+        // The last entry is seen to its end; if that is the end of all, nothing is left for another block.
+        while self.held[end - 1] == b'\n' {
+            if whole(self.format, &self.held, begin, end) {
+                if !goes_before(self.format, &self.held[begin..end]) {
+                    break;
+                }
+                end = behind(&self.held, end);
+            } else if self.ended {
+                end = self.held.len();
+                break;
+            } else if self.held.len() >= end + LONGEST {
+                break;
+            } else {
+                self.fill(self.held.len() + BLOCK)?;
+            }
+        }
         self.within = end > 0 && self.held[end - 1] != b'\n';
+        let before = after(self.format, &self.held, begin, end, &self.before);
         let mut rest = std::mem::take(&mut self.spare);
         rest.clear();
         rest.extend_from_slice(&self.held[end..]);
@@ -228,7 +317,17 @@ impl<R: Read> Cutter<R> {
             begin,
             end,
             number: self.number - 1,
+            before: std::mem::replace(&mut self.before, before),
+            ahead,
         }))
+    }
+
+    /// Takes back the end of the last block, which its reader left: the next one begins with it.
+    pub fn give_back(&mut self, left: &[u8]) {
+        if !left.is_empty() {
+            self.held.splice(..0, left.iter().copied());
+            (self.given, self.within) = (left.len(), false);
+        }
     }
 
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
@@ -283,6 +382,21 @@ impl<'a> Lines<'a> {
 mod tests {
     use super::*;
 
+    fn all_of(len: u64) -> Span {
+        Span {
+            skip: 0,
+            end: len,
+            len,
+            within: false,
+            format: Format::Access,
+            sizes: Sizes::default(),
+        }
+    }
+
+    fn cutter(text: &[u8]) -> Cutter<&[u8]> {
+        Cutter::new(text, 0, Format::Access, Sizes::default()).unwrap()
+    }
+
     fn owned(block: &Block) -> Vec<Vec<u8>> {
         let mut lines = Lines::new(block);
         let mut found = Vec::new();
@@ -323,17 +437,12 @@ mod tests {
             let file = File::open(&path).unwrap();
             std::fs::remove_file(&path).unwrap();
             let len = text.len() as u64;
-            let span = Span {
-                skip: 0,
-                end: len,
-                len,
-                within: false,
-            };
+            let span = all_of(len);
             let in_file: Vec<usize> = (0..len.div_ceil(BLOCK as u64))
                 .flat_map(|n| owned(&block_of(&file, span, n, Vec::new()).unwrap()))
                 .map(|line| line.len())
                 .collect();
-            let mut cutter = Cutter::new(io::Cursor::new(&text), 0).unwrap();
+            let mut cutter = cutter(&text);
             let mut in_stream = Vec::new();
             while let Some(block) = cutter.cut().unwrap() {
                 in_stream.extend(owned(&block).iter().map(Vec::len));
@@ -354,19 +463,14 @@ mod tests {
         let len = text.len() as u64;
         let mut found = Vec::new();
         let mut bytes = Vec::new();
-        let span = Span {
-            skip: 0,
-            end: len,
-            len,
-            within: false,
-        };
+        let span = all_of(len);
         for number in 0..len.div_ceil(BLOCK as u64) {
             let block = block_of(&file, span, number, bytes).unwrap();
             found.extend(owned(&block));
             bytes = block.bytes;
         }
         assert!(found == lines);
-        let mut cutter = Cutter::new(io::Cursor::new(&text), 0).unwrap();
+        let mut cutter = cutter(&text);
         let mut found = Vec::new();
         while let Some(block) = cutter.cut().unwrap() {
             found.extend(owned(&block));

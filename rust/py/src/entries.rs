@@ -7,6 +7,7 @@ use searchbench_logs::clock::Zone;
 use searchbench_logs::entries::{self, PARTS};
 use searchbench_logs::format::Settings;
 use searchbench_logs::format::named::check_pattern;
+use searchbench_logs::source::Sizes;
 use searchbench_logs::{Options, Source};
 
 use crate::logs::{Offsets, how, of_read, role, zones_of};
@@ -46,6 +47,7 @@ pub fn log_entries<'py>(
         },
         threads: 1,
         keep_tail: false,
+        sizes: Sizes::default(),
     };
     let sources: Vec<Source> = sources
         .into_iter()

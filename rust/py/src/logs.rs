@@ -11,6 +11,7 @@ use searchbench_logs::format::roles::{ROLES, Role, unit};
 use searchbench_logs::format::{Format, Seen, Settings, back_between, class_of};
 use searchbench_logs::generate::{Plan, index_bytes, index_name, plain};
 use searchbench_logs::queries::{give_back, identity};
+use searchbench_logs::source::Sizes;
 use searchbench_logs::tables::{self, Column};
 use searchbench_logs::{
     Follows, Log as Counted, Open, Options, Part, Source, look, look_at_ends, run,
@@ -79,6 +80,7 @@ impl Log {
             },
             threads,
             keep_tail,
+            sizes: Sizes::default(),
         };
         if !parts.is_empty() && parts.len() != sources.len() {
             return Err(PyValueError::new_err(format!(

@@ -1,15 +1,60 @@
 //! Cells of CSV, quoted or not.
 
-/// The cells of a record of csvlog that begins at `at`, and where the next begins. None where the
-/// record goes on beyond the text.
-pub fn record<'a>(text: &'a [u8], mut at: usize, cells: &mut Vec<&'a [u8]>) -> Option<usize> {
+use crate::format::amid::{behind, line_at};
+use crate::format::prefix::stamp_in;
+use crate::source::LONGEST;
+
+/// A record of csvlog has more cells than this.
+const CELLS: usize = 19;
+
+/// What begins at a place of csvlog, and where the next begins.
+pub enum Next {
+    Record(usize),
+    /// A line that is no record.
+    Line(usize),
+    /// What may be a record, and goes on beyond the text.
+    Open,
+}
+
+/// What begins at `at`; the cells of a record. `last`: nothing follows the text.
+pub fn next<'a>(text: &'a [u8], at: usize, cells: &mut Vec<&'a [u8]>, last: bool) -> Next {
+    let line = line_at(text, at);
+    if stamp_in(&line[..line.len().min(40)]).is_some_and(|stamp| stamp.0 == 0) {
+        let open = !last && text.len() - at <= LONGEST;
+        match record(text, at, cells) {
+            Scan::Next(next) if next - at <= LONGEST && cells.len() > CELLS => {
+                return Next::Record(next);
+            }
+            Scan::End { .. } if open => return Next::Open,
+            Scan::End { within: false } if cells.len() > CELLS => return Next::Record(text.len()),
+            _ => {}
+        }
+    }
+    Next::Line(behind(text, at))
+}
+
+/// What a scan of a record came to.
+enum Scan {
+    /// Where the next one begins.
+    Next(usize),
+    /// The end of the text; `within` quotes.
+    End { within: bool },
+    /// What no record has.
+    Broken,
+}
+
+/// The cells of a record of csvlog that begins at `at`.
+fn record<'a>(text: &'a [u8], mut at: usize, cells: &mut Vec<&'a [u8]>) -> Scan {
     cells.clear();
     loop {
         let start = at;
         if text.get(at) == Some(&b'"') {
             at += 1;
             loop {
-                at += memchr::memchr(b'"', text.get(at..)?)? + 1;
+                let Some(n) = text.get(at..).and_then(|rest| memchr::memchr(b'"', rest)) else {
+                    return Scan::End { within: true };
+                };
+                at += n + 1;
                 if text.get(at) != Some(&b'"') {
                     break;
                 }
@@ -18,38 +63,17 @@ pub fn record<'a>(text: &'a [u8], mut at: usize, cells: &mut Vec<&'a [u8]>) -> O
         } else {
             at += memchr::memchr2(b',', b'\n', &text[at..]).unwrap_or(text.len() - at);
         }
-        cells.push(&text[start..at]);
+        let cell = &text[start..at];
+        cells.push(cell.strip_suffix(b"\r").unwrap_or(cell));
         match text.get(at) {
             Some(b',') => at += 1,
-            Some(b'\n') => return Some(at + 1),
-            None => return Some(at),
-            Some(_) => return None,
+            Some(b'\n') => return Scan::Next(at + 1),
+            // On Windows.
+            Some(b'\r') if text.get(at + 1) == Some(&b'\n') => return Scan::Next(at + 2),
+            Some(b'\r') if at + 1 == text.len() => return Scan::End { within: false },
+            None => return Scan::End { within: false },
+            Some(_) => return Scan::Broken,
         }
-    }
-}
-
-/// Whether the last cell of the record at `at` is quoted and goes on beyond the text.
-pub fn unclosed(text: &[u8], mut at: usize) -> bool {
-    loop {
-        if text.get(at) == Some(&b'"') {
-            at += 1;
-            loop {
-                match memchr::memchr(b'"', &text[at..]) {
-                    None => return true,
-                    Some(n) => at += n + 1,
-                }
-                if text.get(at) != Some(&b'"') {
-                    break;
-                }
-                at += 1;
-            }
-        } else {
-            at += memchr::memchr2(b',', b'\n', &text[at..]).unwrap_or(text.len() - at);
-        }
-        if text.get(at) != Some(&b',') {
-            return false;
-        }
-        at += 1;
     }
 }
 

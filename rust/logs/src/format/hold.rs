@@ -3,41 +3,33 @@
 //! Readers that are given their blocks in order keep what is open (`Reader::save`). All others begin
 //! again where this says; what they need of the lines behind it, they see ahead.
 
-use crate::format::{Format, agents, csv, mysql, prefix, sphinx};
+use crate::format::amid::{Amid, Before, after};
+use crate::format::{Format, agents, csv, mysql, sphinx};
 
 /// The place in `bytes`, the last whole lines of a source, from which on the next reading begins.
 /// None where that cannot be said without what stands before them. `begins`: nothing does.
 pub fn hold(format: Format, bytes: &[u8], begins: bool) -> Option<usize> {
     match format {
-        Format::MysqlSlow => match mysql::last_head(bytes) {
-            // The line before may be the time of the entry.
-            Some(0) if !begins => None,
-            Some(at) => Some(at),
-            None => begins.then_some(0),
+        Format::MysqlSlow => match mysql::last_head(bytes, 0, bytes.len()) {
+            // The line before may be the time of the entry, and begin further back.
+            Some(at) if !begins && begins_at_most_second(bytes, at) => None,
+            Some(at) if closed(format, bytes, at) => Some(half_head(bytes)),
+            Some(at) => Some(mysql::with_time(bytes, at)),
+            None => begins.then(|| half_head(bytes)),
         },
-        Format::SphinxPlain => searches(bytes, begins, |line| line.starts_with(b"["), b"(0,1000"),
+        Format::SphinxPlain => plain_searches(bytes, begins),
         Format::SphinxQl => {
-            let waiting = searches(bytes, begins, sphinx::begins_ql, b" LIMIT 0,1000")?;
-            let last = rlines(bytes)
-                .find(|(_, line)| sphinx::begins_ql(line))
-                .map_or(bytes.len(), |(at, _)| at);
-            Some(waiting.min(last))
+            let waiting = ql_searches(bytes, begins)?;
+            let last = sphinx::last_ql(bytes, 0, bytes.len());
+            let open = last.filter(|&at| !closed(format, bytes, at));
+            Some(waiting.min(open.unwrap_or(bytes.len())))
         }
         Format::PostgresCsv => {
-            let mut cells = Vec::new();
-            let mut at = 0;
+            let (mut cells, mut at) = (Vec::new(), 0);
             while at < bytes.len() {
-                let line = &bytes[at..];
-                let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
-                let stamped = prefix::stamp_in(&line[..line.len().min(40)]);
-                at = if stamped.is_none_or(|stamp| stamp.0 > 0) {
-                    at + line.len() + 1
-                } else if let Some(next) = csv::record(bytes, at, &mut cells) {
-                    next
-                } else if csv::unclosed(bytes, at) {
-                    return Some(at);
-                } else {
-                    at + line.len() + 1
+                at = match csv::next(bytes, at, &mut cells, false) {
+                    csv::Next::Record(next) | csv::Next::Line(next) => next,
+                    csv::Next::Open => return Some(at),
                 };
             }
             Some(bytes.len())
@@ -46,12 +38,44 @@ pub fn hold(format: Format, bytes: &[u8], begins: bool) -> Option<usize> {
     }
 }
 
+/// Whether lines of another program have ended the last entry, which begins at `at`.
+fn closed(format: Format, bytes: &[u8], at: usize) -> bool {
+    after(format, bytes, at, bytes.len(), &Before::default()).amid == Amid::Nothing
+}
+
+/// Whether at most one line stands before the one at `at`.
+fn begins_at_most_second(bytes: &[u8], at: usize) -> bool {
+    memchr::memchr_iter(b'\n', &bytes[..at]).nth(1).is_none()
+}
+
+/// Where lines at the end begin that may be the first of an entry of MySQL's slow log.
+fn half_head(bytes: &[u8]) -> usize {
+    let lines = rlines(bytes).take(2);
+    let first = lines.take_while(|(_, line)| mysql::may_begin(line)).last();
+    first.map_or(bytes.len(), |(at, _)| at)
+}
+
+fn plain_searches(bytes: &[u8], begins: bool) -> Option<usize> {
+    let is_one = |line: &[u8]| line.starts_with(b"[");
+    searches(bytes, begins, is_one, sphinx::is_plain, b"(0,1000")
+}
+
+fn ql_searches(bytes: &[u8], begins: bool) -> Option<usize> {
+    searches(
+        bytes,
+        begins,
+        sphinx::begins_ql,
+        sphinx::is_ql,
+        b" LIMIT 0,1000",
+    )
+}
+
 /// Whether a line at the end of `bytes`, the last whole lines, waits for another: that of an agent for
 /// its search, or the time of an entry of MySQL's slow log for the entry.
 pub fn waits(format: Format, bytes: &[u8]) -> bool {
     let found = match format {
-        Format::SphinxPlain => searches(bytes, true, |line| line.starts_with(b"["), b"(0,1000"),
-        Format::SphinxQl => searches(bytes, true, sphinx::begins_ql, b" LIMIT 0,1000"),
+        Format::SphinxPlain => plain_searches(bytes, true),
+        Format::SphinxQl => ql_searches(bytes, true),
         Format::MysqlSlow => rlines(bytes)
             .next()
             .and_then(|(at, line)| line.starts_with(b"# Time: ").then_some(at)),
@@ -75,11 +99,14 @@ fn rlines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
-/// The first of the last entries that may have been asked by an agent, whose search follows.
+/// The first of the last entries that may have been asked by an agent, whose search follows. `is_one`:
+/// whether a line begins one, cheaply; `is_entry`: whether there is one in its lines, as readers count
+/// them.
 fn searches(
     bytes: &[u8],
     begins: bool,
     is_one: impl Fn(&[u8]) -> bool,
+    is_entry: impl Fn(&[u8]) -> bool,
     page: &[u8],
 ) -> Option<usize> {
     let (mut found, mut entries, mut end) = (bytes.len(), 0, bytes.len());
@@ -92,8 +119,8 @@ fn searches(
         if memchr::memmem::find(&bytes[at..end], page).is_some() {
             found = at;
         }
+        entries += u64::from(is_entry(&bytes[at..end]));
         end = at;
-        entries += 1;
         if entries > agents::LINES {
             return Some(found);
         }

@@ -1,10 +1,11 @@
 //! The formats: each file reads one, or one family, into entries.
 //!
-//! A reader is given blocks. Most need nothing but their block; a reader that joins lines far apart
-//! (`Format::joins`) is given all blocks of its source in order.
+//! A reader is given blocks. Most need nothing but their block, and what it begins amid; a reader that
+//! joins lines far apart (`Format::joins`) is given all blocks of its source in order.
 
 mod access;
 mod agents;
+mod amid;
 mod csv;
 mod groonga;
 mod hold;
@@ -20,6 +21,7 @@ mod solr;
 mod sphinx;
 mod syslog;
 
+pub use amid::{Amid, Before, after, behind, goes_before, has_lines, since_last, whole};
 pub use hold::{hold, waits};
 pub use mysql::begins_slow;
 pub use prefix::looks_text;
@@ -336,15 +338,27 @@ pub struct Out<'a> {
 impl Out<'_> {
     #[inline]
     pub fn entry(&mut self, entry: &Entry<'_>) {
+        self.passes(entry.at_ns);
+        self.counts(entry);
+    }
+
+    /// An entry stands here, and is counted later: it is not known yet what it is.
+    #[inline]
+    pub fn passes(&mut self, at_ns: i64) {
         self.seen.entries += 1;
-        if entry.at_ns != NO_TIME {
+        if at_ns != NO_TIME {
             if self.seen.first_ns.is_none() {
-                self.seen.first_ns = Some(entry.at_ns);
+                self.seen.first_ns = Some(at_ns);
             } else {
-                self.seen.went_back(self.seen.last_ns, entry.at_ns);
+                self.seen.went_back(self.seen.last_ns, at_ns);
             }
-            self.seen.last_ns = entry.at_ns;
+            self.seen.last_ns = at_ns;
         }
+    }
+
+    /// The entry that passed.
+    #[inline]
+    pub fn counts(&mut self, entry: &Entry<'_>) {
         self.tally
             .add(entry, self.source, self.queries, self.shared);
     }
@@ -352,6 +366,12 @@ impl Out<'_> {
 
 pub trait Reader: Send {
     fn read(&mut self, block: &Block, out: &mut Out<'_>);
+
+    /// How many bytes at the end of that block it left, because what begins there may not be whole: they
+    /// are given to it again, with what follows them. Only of formats that join.
+    fn left(&self) -> usize {
+        0
+    }
 
     /// What turns its stamps into instants.
     fn clock(&mut self) -> &mut Clock;

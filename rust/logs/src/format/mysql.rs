@@ -5,19 +5,23 @@
 //! timestamp=`, and the statement until the next such run: nothing less is taken for a head, because
 //! statements can hold lines that look like one. Time is `SET timestamp` (UTC, the start, whole
 //! seconds), or where MySQL writes microseconds `# Time` less the duration. What failed looks like
-//! what found nothing.
+//! what found nothing. Where a statement may be whole, a line of another known format ends it: another
+//! program writes into the file. So does the head that a server writes when it starts.
 //!
 //! The general log has no duration and no rows; it is written when a statement arrives, with the
 //! time only where the second changes.
 
 use crate::clock::{Clock, clock, duration, number};
 use crate::entry::{Entry, Kind, NO_TIME, UNKNOWN};
+use crate::format::amid::{Amid, behind, line_at};
 use crate::format::{Format, Out, Reader, Settings, looks};
 use crate::saved::{Saved, Saving};
 use crate::scan;
-use crate::source::{Block, Lines};
+use crate::source::{Block, LONGEST, Lines};
 use crate::sql::{Dialect, statement};
 
+const USER: &[u8] = b"# User@Host: ";
+const TIME: &[u8] = b"# Time: ";
 const OUTSIDE: &str = "it is outside of any entry of a slow log";
 
 pub fn looks_slow(line: &[u8]) -> bool {
@@ -27,7 +31,7 @@ pub fn looks_slow(line: &[u8]) -> bool {
 /// Whether a line is the first of an entry of the slow log, or of what a server writes when it starts.
 pub fn begins_slow(line: &[u8]) -> bool {
     let line = line.trim_ascii_end();
-    line.starts_with(b"# Time: ") || line.starts_with(b"# User@Host: ") || is_preamble(line)
+    line.starts_with(TIME) || line.starts_with(USER) || is_preamble(line)
 }
 
 pub fn looks_general(line: &[u8]) -> bool {
@@ -36,7 +40,7 @@ pub fn looks_general(line: &[u8]) -> bool {
 
 /// The first line that both logs write when a server starts or a log is flushed.
 pub fn is_preamble(line: &[u8]) -> bool {
-    (line.ends_with(b"started with:") && memchr::memmem::find(line, b", Version: ").is_some())
+    starts(line)
         || line.starts_with(b"Tcp port: ")
         || (line.starts_with(b"Time") && line.ends_with(b"Id Command\tArgument"))
         || (line.starts_with(b"Time") && line.ends_with(b"Id Command    Argument"))
@@ -56,43 +60,108 @@ impl Slow {
     }
 }
 
-/// Where the next entry begins at or after `from`: the line with the user, then that with the thread
-/// (MySQL: that with the time, if the first ends with an id).
-fn next_head(bytes: &[u8], mut from: usize) -> Option<usize> {
-    const USER: &[u8] = b"# User@Host: ";
+/// Whether a server starts with this line.
+fn starts(line: &[u8]) -> bool {
+    line.ends_with(b"started with:") && memchr::memmem::find(line, b", Version: ").is_some()
+}
+
+/// Whether an entry begins at `at`, with its user: the line behind it has the thread (MySQL: the time,
+/// if the first ends with an id).
+pub fn is_head(bytes: &[u8], at: usize) -> bool {
+    if !bytes[at..].starts_with(USER) || (at > 0 && bytes[at - 1] != b'\n') {
+        return false;
+    }
+    let end = behind(bytes, at);
+    let next = &bytes[end..];
+    let of_mysql = || memchr::memmem::rfind(&bytes[at..end], b" Id: ").is_some();
+    next.starts_with(b"# Thread_id: ") || (next.starts_with(b"# Query_time: ") && of_mysql())
+}
+
+/// Where the next entry begins at or after `from`.
+pub fn next_head(bytes: &[u8], mut from: usize) -> Option<usize> {
     loop {
         let at = from + scan::find(&bytes[from..], USER, 6)?;
-        from = at + USER.len();
-        if at > 0 && bytes[at - 1] != b'\n' {
-            continue;
-        }
-        let Some(end) = memchr::memchr(b'\n', &bytes[at..]).map(|n| at + n) else {
-            continue;
-        };
-        let next = &bytes[end + 1..];
-        let of_mysql = || memchr::memmem::rfind(&bytes[at..end], b" Id: ").is_some();
-        if next.starts_with(b"# Thread_id: ") || (next.starts_with(b"# Query_time: ") && of_mysql())
-        {
+        if is_head(bytes, at) {
             return Some(at);
         }
+        from = at + USER.len();
     }
 }
 
-/// Where the last entry begins, with the line of its time.
-pub fn last_head(bytes: &[u8]) -> Option<usize> {
-    const USER: &[u8] = b"# User@Host: ";
-    let mut end = bytes.len();
+/// Where the last entry begins of those that begin in `from..to`.
+pub fn last_head(bytes: &[u8], from: usize, to: usize) -> Option<usize> {
+    let mut end = (to + USER.len() - 1).min(bytes.len());
     loop {
-        let at = scan::rfind(&bytes[..end], USER, 6)?;
-        end = at + USER.len() - 1;
-        if next_head(bytes, at) != Some(at) {
-            continue;
+        let at = from + scan::rfind(bytes.get(from..end)?, USER, 6)?;
+        if is_head(bytes, at) {
+            return Some(at);
         }
-        let before = bytes[..at].strip_suffix(b"\n").unwrap_or(b"");
-        let from = memchr::memrchr(b'\n', before).map_or(0, |n| n + 1);
-        let timed = before[from..].starts_with(b"# Time: ");
-        return Some(if timed { from } else { at });
+        end = at + USER.len() - 1;
     }
+}
+
+/// Where an entry begins whose head is at `at`: its time stands before that.
+pub fn with_time(bytes: &[u8], at: usize) -> usize {
+    let before = bytes[..at].strip_suffix(b"\n").unwrap_or(b"");
+    let from = memchr::memrchr(b'\n', before).map_or(0, |n| n + 1);
+    if before[from..].starts_with(TIME) {
+        from
+    } else {
+        at
+    }
+}
+
+/// Whether a line may be the first of an entry whose others are not there yet.
+pub fn may_begin(line: &[u8]) -> bool {
+    line.starts_with(TIME) || line.starts_with(USER)
+}
+
+/// The time in a line that has nothing else.
+pub fn time_of(line: &[u8]) -> Option<&[u8]> {
+    line.strip_prefix(TIME)
+}
+
+/// The second in the line before a statement. An INSERT or a LAST_INSERT_ID() may have more in it.
+fn set_second(line: &[u8]) -> Option<&[u8]> {
+    let set = line.strip_prefix(b"SET ")?;
+    let first = &set[..memchr::memchr(b'=', set)?];
+    if !matches!(first, b"timestamp" | b"last_insert_id" | b"insert_id") {
+        return None;
+    }
+    let mut parts = set.split(|&b| b == b',');
+    parts.find_map(|part| part.strip_prefix(b"timestamp="))
+}
+
+/// What a line that begins no entry makes of what it stands amid; where that is nothing, the line
+/// belongs to no entry.
+pub fn then(amid: Amid, line: &[u8]) -> Amid {
+    if starts(line) {
+        return Amid::Nothing;
+    }
+    if amid == Amid::Nothing || line.starts_with(TIME) || line.trim_ascii().is_empty() {
+        return amid;
+    }
+    match amid {
+        Amid::Head if line.starts_with(b"#") || line.starts_with(b"use ") => Amid::Head,
+        Amid::Head if set_second(line).is_some() => Amid::Statement { ended: false },
+        Amid::Statement { ended: true } if is_foreign(line) => Amid::Nothing,
+        _ => Amid::Statement {
+            ended: line.trim_ascii_end().ends_with(b";"),
+        },
+    }
+}
+
+/// How long the entry at the start of `text` is: up to the first line that does not belong to it.
+fn length(text: &[u8]) -> usize {
+    let (mut amid, mut at) = (Amid::Head, behind(text, 0));
+    while at < text.len() {
+        amid = then(amid, line_at(text, at));
+        if amid == Amid::Nothing {
+            break;
+        }
+        at = behind(text, at);
+    }
+    at
 }
 
 /// The value after `name` in a line of the head.
@@ -106,12 +175,13 @@ impl Slow {
     /// An entry; `time` is what its `# Time:` says, where it has one.
     fn one(&mut self, text: &[u8], time: Option<&[u8]>, out: &mut Out<'_>) {
         let mut entry = Entry::default();
-        let user = &text[b"# User@Host: ".len()..];
+        let user = &text[USER.len()..];
         entry.user = &user[..memchr::memchr(b'[', user).unwrap_or(0)];
         let (mut seconds, mut body, mut at) = (None, text.len(), 0);
         while at < text.len() {
             let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |n| at + n);
-            let line = &text[at..end];
+            let line = line_at(text, at);
+            let start = at;
             at = end + 1;
             if line.starts_with(b"# ")
                 && let Some(found) = after(line, b"Query_time:")
@@ -121,7 +191,7 @@ impl Slow {
                 }
                 let sent = after(line, b"Rows_sent:").and_then(number);
                 entry.hits = sent.map_or(UNKNOWN, |n| n as u64);
-            } else if let Some(set) = line.strip_prefix(b"SET timestamp=") {
+            } else if let Some(set) = set_second(line) {
                 seconds = set
                     .split(|&b| b == b';' || b == b'.')
                     .next()
@@ -129,7 +199,7 @@ impl Slow {
                 body = at.min(text.len());
                 break;
             } else if !line.starts_with(b"#") && !line.starts_with(b"use ") {
-                body = at - line.len() - 1;
+                body = start;
                 break;
             }
         }
@@ -155,35 +225,8 @@ impl Slow {
     }
 }
 
-/// What ends an entry besides the next one: the head that a restart or a flush writes.
-fn ends(text: &[u8]) -> usize {
-    match scan::find(text, b"started with:\nTcp port: ", 13) {
-        Some(at) => memchr::memrchr(b'\n', &text[..at]).unwrap_or(at),
-        None => text.len(),
-    }
-}
-
 fn is_foreign(line: &[u8]) -> bool {
     looks(line).is_some_and(|format| format != Format::MysqlSlow)
-}
-
-/// Where lines of another format begin, which another program wrote behind a statement.
-fn foreign(text: &[u8]) -> Option<usize> {
-    let text = text.trim_ascii_end();
-    if text.last() == Some(&b';') {
-        return None;
-    }
-    let mut at = 0;
-    while let Some(n) = memchr::memchr(b'\n', &text[at..]) {
-        let ended = text[..at + n].trim_ascii_end().ends_with(b";");
-        at += n + 1;
-        let line = &text[at..];
-        let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
-        if ended && is_foreign(line) {
-            return Some(at);
-        }
-    }
-    None
 }
 
 fn newlines(text: &[u8]) -> u64 {
@@ -201,49 +244,61 @@ impl Reader for Slow {
         let first = out.seen.lines;
         // The last line that begins here may end in the next block.
         out.seen.lines += newlines(own) + u64::from(!own.is_empty() && !own.ends_with(b"\n"));
-        let end = match own {
-            [] => block.end,
-            _ => memchr::memchr(b'\n', &bytes[block.end - 1..])
-                .map_or(bytes.len(), |n| block.end - 1 + n),
-        };
         let mut head = next_head(bytes, block.begin);
-        // In a later block, lines before the first entry are the rest of one of the block before,
-        // but for those of another format.
-        let before = &bytes[block.begin..head.unwrap_or(end).min(end).max(block.begin)];
-        let mut outside = block.number == 0;
-        for (number, line) in (first + 1..).zip(before.split(|&b| b == b'\n')) {
-            outside = outside || is_foreign(line);
-            if outside && !line.is_empty() && !line.starts_with(b"# Time: ") && !is_preamble(line) {
-                out.seen.unread_at(number, line, OUTSIDE);
-            }
-        }
+        let upto = head.unwrap_or(block.end).min(block.end);
+        outside(bytes, block.begin..upto, first, block.before.amid, out);
         while let Some(at) = head.filter(|&at| at < block.end) {
             head = next_head(bytes, at + 1);
-            let text = &bytes[at..head.unwrap_or(bytes.len())];
-            out.seen.length(text.len());
-            let mut text = text[..ends(text)].trim_ascii_end();
+            let upto = head.unwrap_or(bytes.len());
+            let text = &bytes[at..upto.min(at + LONGEST)];
+            let length = length(text);
+            let closed = length < text.len();
+            let mut text = text[..length].trim_ascii_end();
             // The time of the next entry stands before its head.
             let last = memchr::memrchr(b'\n', text).map_or(0, |n| n + 1);
-            if text[last..].starts_with(b"# Time: ") {
-                text = &text[..last];
+            if text[last..].starts_with(TIME) {
+                text = text[..last].trim_ascii_end();
             }
-            if let Some(from) = foreign(text) {
-                let number = first + newlines(&bytes[block.begin..at + from]) + 1;
-                let own = text.len().min(end - at).max(from);
-                for (number, line) in (number..).zip(text[from..own].split(|&b| b == b'\n')) {
-                    if !line.is_empty() {
-                        out.seen.unread_at(number, line, OUTSIDE);
-                    }
-                }
-                text = &text[..from];
-            }
-            let time = bytes[..at].strip_suffix(b"\n").and_then(|before| {
-                let from = memchr::memrchr(b'\n', before).map_or(0, |n| n + 1);
-                before[from..].strip_prefix(b"# Time: ")
-            });
+            out.seen.length(text.len());
+            let time = if at == block.begin {
+                Some(&block.before.time[..]).filter(|time| !time.is_empty())
+            } else {
+                time_of(line_at(bytes, with_time(&bytes[..at], at)))
+            };
             self.one(text, time, out);
+            let rest = at + length..upto.min(block.end);
+            if closed && !rest.is_empty() {
+                let number = first + newlines(&bytes[block.begin..rest.start]);
+                outside(bytes, rest, number, Amid::Nothing, out);
+            }
         }
         out.seen.clock(&mut self.clock);
+    }
+}
+
+/// Counts those of some lines that belong to no entry; `number`: of the line before them.
+fn outside(
+    bytes: &[u8],
+    lines: std::ops::Range<usize>,
+    mut number: u64,
+    mut amid: Amid,
+    out: &mut Out<'_>,
+) {
+    let mut at = lines.start;
+    while at < lines.end {
+        let line = line_at(bytes, at);
+        at = behind(bytes, at);
+        number += 1;
+        amid = then(amid, line);
+        let line = &line[..line.len().min(LONGEST)];
+        if amid == Amid::Nothing
+            && !line.is_empty()
+            && !line.starts_with(TIME)
+            && !is_preamble(line)
+        {
+            out.seen.length(line.len());
+            out.seen.unread_at(number, line, OUTSIDE);
+        }
     }
 }
 

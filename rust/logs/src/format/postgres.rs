@@ -11,11 +11,12 @@ use std::collections::HashMap;
 
 use crate::clock::{Clock, duration};
 use crate::entry::{Entry, Fault, Kind, NO_TIME, UNKNOWN};
+use crate::format::amid::{behind, line_at};
 use crate::format::prefix::{cut, stamp_in};
 use crate::format::{Out, Reader, Settings, csv, json};
 use crate::saved::{Saved, Saving};
 use crate::scan;
-use crate::source::{Block, Lines};
+use crate::source::{Block, LONGEST, Lines};
 use crate::sql::{Dialect, statement};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +71,8 @@ pub struct Postgres {
     processes: HashMap<Vec<u8>, Pending>,
     /// A message of text, which lines with a tab continue.
     open: Vec<u8>,
-    /// Bytes of the next block that are the rest of a record of this one.
-    over: usize,
+    /// Bytes at the end of the last block that may be a part of a record.
+    left: usize,
     class: Vec<u8>,
 }
 
@@ -82,7 +83,7 @@ impl Postgres {
             clock: Clock::new(&settings.zone),
             processes: HashMap::new(),
             open: Vec::new(),
-            over: 0,
+            left: 0,
             class: Vec::new(),
         }
     }
@@ -279,27 +280,25 @@ impl Postgres {
     fn csv(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut cells = Vec::new();
         let mut held: [Vec<u8>; 4] = Default::default();
-        // The rest of a record that began in the block before was read there.
-        let mut at = (block.begin + self.over).min(block.end);
-        let rest = &block.bytes[block.begin..at];
-        let half = u64::from(rest.last().is_some_and(|&byte| byte != b'\n'));
-        out.seen.lines += memchr::memchr_iter(b'\n', rest).count() as u64 + half;
+        let mut at = block.begin;
         while at < block.end {
-            let line = &block.bytes[at..];
-            let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
-            let stamp = stamp_in(&line[..line.len().min(40)]);
-            let whole = stamp
-                .filter(|stamp| stamp.0 == 0)
-                .and_then(|_| csv::record(&block.bytes, at, &mut cells));
-            let Some(next) = whole.filter(|_| cells.len() > 19) else {
-                out.seen.lines += 1;
-                if !line.is_empty() && (block.number == 0 || at > block.begin) {
-                    out.seen.unread(line, "it is no record of csvlog");
+            let next = match csv::next(&block.bytes, at, &mut cells, block.is_last()) {
+                // What follows the block shows whether it is a record.
+                csv::Next::Open => break,
+                csv::Next::Record(next) if next > block.end => break,
+                csv::Next::Record(next) => next,
+                csv::Next::Line(_) => {
+                    let line = line_at(&block.bytes, at);
+                    let line = &line[..line.len().min(LONGEST)];
+                    out.seen.line(line.len());
+                    if !line.is_empty() {
+                        out.seen.unread(line, "it is no record of csvlog");
+                    }
+                    at = behind(&block.bytes, at);
+                    continue;
                 }
-                at += line.len() + 1;
-                continue;
             };
-            let taken = &block.bytes[at..next.min(block.end).max(at)];
+            let taken = &block.bytes[at..next];
             // The last line of a log may have no line break.
             let half = u64::from(taken.last() != Some(&b'\n'));
             out.seen.lines += memchr::memchr_iter(b'\n', taken).count() as u64 + half;
@@ -323,7 +322,7 @@ impl Postgres {
             };
             self.take(&message, out);
         }
-        self.over = at.saturating_sub(block.end);
+        self.left = block.end.saturating_sub(at);
     }
 
     fn json(&mut self, line: &[u8], out: &mut Out<'_>) -> bool {
@@ -398,6 +397,10 @@ impl Reader for Postgres {
             }
         }
         out.seen.clock(&mut self.clock);
+    }
+
+    fn left(&self) -> usize {
+        self.left
     }
 
     fn end(&mut self, out: &mut Out<'_>) {

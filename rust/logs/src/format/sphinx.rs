@@ -12,10 +12,11 @@
 
 use crate::clock::{Clock, clock, date, duration, month, number, three};
 use crate::entry::{Entry, Fault, Kind, UNKNOWN};
-use crate::format::agents::Agents;
+use crate::format::agents::{Agents, Place};
+use crate::format::amid::{Amid, line_at};
 use crate::format::{Format, Out, Reader, Settings, looks};
 use crate::scan;
-use crate::source::{Block, Lines};
+use crate::source::{Block, LONGEST, Lines};
 use crate::sql;
 use crate::words;
 
@@ -60,6 +61,63 @@ pub fn looks_ql(line: &[u8]) -> bool {
     line.strip_prefix(b"/* ").is_some_and(|rest| {
         stamp(&mut Clock::default(), rest).is_some_and(|(_, n)| rest[n..].starts_with(b" conn "))
     })
+}
+
+/// Whether an entry of the plain log is in the first line of this text.
+pub fn is_plain(text: &[u8]) -> bool {
+    plain(line_at(text, 0), &mut Clock::default()).is_some()
+}
+
+/// Whether an entry of SQL is at the beginning of this text.
+pub fn is_ql(text: &[u8]) -> bool {
+    Ql::new(&Settings::default()).entry(text).is_some()
+}
+
+/// Where the next entry of SQL begins behind the line before `from`.
+pub fn next_ql(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from.saturating_sub(1);
+    loop {
+        at += memchr::memmem::find(&bytes[at..], b"\n/* ")? + 1;
+        if begins_ql(line_at(bytes, at)) {
+            return Some(at);
+        }
+    }
+}
+
+/// Where the last one begins of those that begin in `from..to`.
+pub fn last_ql(bytes: &[u8], from: usize, to: usize) -> Option<usize> {
+    let mut end = to;
+    while end > from {
+        let before = &bytes[from..end - 1];
+        let at = memchr::memrchr(b'\n', before).map_or(from, |n| from + n + 1);
+        if begins_ql(line_at(bytes, at)) {
+            return Some(at);
+        }
+        end = at;
+    }
+    None
+}
+
+/// Whether a statement may be whole with this line.
+fn ended(line: &[u8]) -> bool {
+    let line = line.trim_ascii_end();
+    matches!(line.last(), Some(b';' | b'/')) || scan::rfind(line, b"; # error=", 2).is_some()
+}
+
+/// Behind the first line of an entry.
+pub fn begun(line: &[u8]) -> Amid {
+    Amid::Statement { ended: ended(line) }
+}
+
+/// What a line that begins no entry makes of what it stands amid; where that is nothing, the line
+/// belongs to no entry.
+pub fn then(amid: Amid, line: &[u8]) -> Amid {
+    match amid {
+        Amid::Nothing => Amid::Nothing,
+        _ if line.trim_ascii().is_empty() => amid,
+        Amid::Statement { ended: true } if foreign(line) => Amid::Nothing,
+        _ => begun(line),
+    }
 }
 
 /// Whether a line is one of another format.
@@ -244,16 +302,21 @@ impl Reader for Plain {
     }
 
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
-        let mut agents = Agents::default();
+        let mut agents = Agents::new(block.ahead);
         let mut lines = Lines::new(block);
+        let mut looked = None;
         loop {
             let own = lines.at < block.end;
             if !own && agents.is_empty() {
                 break;
             }
-            let Some((_, line)) = lines.step() else { break };
+            let Some((start, line)) = lines.step() else {
+                break;
+            };
             if own {
                 out.seen.line(line.len());
+            } else if looked.is_none() {
+                looked = Some(own_ends(&mut self.clock, out));
             }
             let Some((mut entry, shape)) = plain(line, &mut self.clock) else {
                 if own && !line.is_empty() {
@@ -276,10 +339,33 @@ impl Reader for Plain {
                 out.seen.note(TOGETHER, u64::from(shape.together));
                 out.seen.note(BRACKET, u64::from(shape.bracket));
             }
-            agents.take(&entry, shape.ended_ns, shape.as_agent, own, out);
+            let place = Place {
+                at: start,
+                behind: lines.at,
+                own,
+            };
+            agents.take(&entry, place, shape.ended_ns, shape.as_agent, out);
         }
         agents.end(out);
-        out.seen.clock(&mut self.clock);
+        settle(&mut self.clock, looked, out);
+    }
+}
+
+/// What a clock met in the lines of a block, before those behind it are looked at; where it stands.
+fn own_ends(clock: &mut Clock, out: &mut Out<'_>) -> Option<i64> {
+    out.seen.clock(clock);
+    clock.at_s()
+}
+
+/// The end of a block. `looked`: where the clock stood before lines behind it were looked at.
+fn settle(clock: &mut Clock, looked: Option<Option<i64>>, out: &mut Out<'_>) {
+    match looked {
+        None => out.seen.clock(clock),
+        Some(at_s) => {
+            // They are another block's to tell.
+            clock.tell(|_, _| {});
+            clock.go_on(at_s);
+        }
     }
 }
 
@@ -363,13 +449,12 @@ impl Reader for Ql {
     }
 
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
-        let mut agents = Agents::default();
+        let mut agents = Agents::new(block.ahead);
         let mut lines = Lines::new(block);
         let mut class = std::mem::take(&mut self.class);
+        let mut looked = None;
+        let mut amid = block.before.amid;
         let mut next = lines.step();
-        // In a later block, lines before the first entry are the rest of one of the block before,
-        // but for those of another format.
-        let mut begun = block.number == 0;
         while let Some((start, line)) = next {
             let own = start < block.end;
             if !own && agents.is_empty() {
@@ -378,33 +463,52 @@ impl Reader for Ql {
             next = lines.step();
             if own {
                 out.seen.line(line.len());
+            } else if looked.is_none() {
+                looked = Some(own_ends(&mut self.clock, out));
             }
             if !begins_ql(line) {
-                begun = begun || foreign(line);
-                if own && !line.is_empty() && begun {
-                    out.seen
-                        .unread(line, "it is no line of Sphinx's log of SQL");
+                if own {
+                    amid = then(amid, line);
+                    if amid == Amid::Nothing && !line.is_empty() {
+                        out.seen
+                            .unread(line, "it is no line of Sphinx's log of SQL");
+                    }
                 }
                 continue;
             }
+            let number = out.seen.lines;
             // A statement with line breaks goes on until a line that begins an entry, or that
             // another program wrote behind the end of the statement.
-            begun = true;
-            let mut end = start + line.len();
+            let (mut end, mut last) = (start + line.len(), line);
+            amid = Amid::Statement { ended: false };
             while let Some((at, more)) = next {
-                let ended = matches!(block.bytes[end - 1], b';' | b'/');
-                if begins_ql(more) || (ended && foreign(more)) {
+                if begins_ql(more) {
                     break;
                 }
-                end = at + more.len();
-                out.seen.lines += u64::from(at < block.end);
+                if !more.trim_ascii().is_empty() {
+                    if ended(last) && foreign(more) {
+                        amid = Amid::Nothing;
+                        break;
+                    }
+                    last = more;
+                }
+                if at < block.end {
+                    out.seen.line(more.len());
+                }
+                end = end.max((at + more.len()).min(start + LONGEST));
                 next = lines.step();
             }
+            let place = Place {
+                at: start,
+                // The line that ends it must be seen whole to be known.
+                behind: lines.at,
+                own,
+            };
             let whole = &block.bytes[start..end];
             let Some((mut entry, ended_ns, together)) = self.entry(whole) else {
                 if own {
-                    out.seen
-                        .unread(line, "its head or its times cannot be read");
+                    let why = "its head or its times cannot be read";
+                    out.seen.unread_at(number, line, why);
                 }
                 continue;
             };
@@ -422,16 +526,11 @@ impl Reader for Ql {
             if own {
                 out.seen.note(TOGETHER, u64::from(together));
             }
-            agents.take(
-                &entry,
-                ended_ns,
-                as_agent && entry.kind == Kind::Asked,
-                own,
-                out,
-            );
+            let as_agent = as_agent && entry.kind == Kind::Asked;
+            agents.take(&entry, place, ended_ns, as_agent, out);
         }
         agents.end(out);
         self.class = class;
-        out.seen.clock(&mut self.clock);
+        settle(&mut self.clock, looked, out);
     }
 }

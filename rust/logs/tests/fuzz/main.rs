@@ -1,5 +1,5 @@
 //! No bytes end a reader: pieces of real logs, cut, doubled, mixed and overwritten, are given to
-//! every format, as one block and as several (`searchbench_fuzz` says how many).
+//! every format, as one block and as several, with the same answer (`searchbench_fuzz` says how many).
 
 mod samples;
 mod short;
@@ -13,7 +13,7 @@ use searchbench_logs::format::named::check_pattern;
 use searchbench_logs::format::roles::Role;
 use searchbench_logs::format::{Format, Out, Seen, Settings, hold, reader};
 use searchbench_logs::queries::{Local, Shared};
-use searchbench_logs::source::{Block, Cutter};
+use searchbench_logs::source::{AHEAD, Block, Cutter, Sizes};
 use searchbench_logs::tally::Tally;
 
 use samples::{PATTERN, Samples};
@@ -77,8 +77,15 @@ impl Tables {
     }
 }
 
-/// What a format finds in these blocks.
-fn read(format: Format, settings: &Settings, blocks: &[Block], tables: &mut Tables) -> Seen {
+/// What a format finds in a text that is cut into blocks of these sizes; of each block by itself, if
+/// lines are not joined.
+fn read(
+    format: Format,
+    settings: &Settings,
+    text: &[u8],
+    sizes: Sizes,
+    tables: &mut Tables,
+) -> Seen {
     tables.reads += 1;
     if tables.reads.is_multiple_of(SETTLED_EVERY) {
         tables.tally.settle();
@@ -93,22 +100,37 @@ fn read(format: Format, settings: &Settings, blocks: &[Block], tables: &mut Tabl
         source: b"s",
         seen: Seen::default(),
     };
+    let mut seen = Seen::default();
     let mut reader = reader(format, settings);
-    for block in blocks {
+    let mut read_one = |block: &Block| {
+        if !format.joins() {
+            seen.append(std::mem::take(&mut out.seen));
+        }
         reader.read(block, &mut out);
+        reader.left()
+    };
+    if sizes.block >= text.len() {
+        read_one(&Block {
+            ahead: sizes.ahead,
+            ..Block::all(text.to_vec())
+        });
+    } else {
+        let mut cutter = Cutter::new(text, 0, format, sizes).expect("a slice can be read");
+        while let Some(block) = cutter.cut().expect("a slice can be read") {
+            let left = read_one(&block);
+            cutter.give_back(&block.bytes[block.end - left..block.end]);
+        }
     }
     reader.end(&mut out);
-    out.seen
+    seen.append(out.seen);
+    seen.notes.sort_unstable();
+    seen
 }
 
-fn block(bytes: &[u8], begin: usize, end: usize, number: u64) -> Block {
-    Block {
-        bytes: bytes.to_vec(),
-        begin,
-        end,
-        number,
-    }
-}
+const WHOLE: Sizes = Sizes {
+    block: usize::MAX,
+    ahead: AHEAD,
+};
 
 /// True where an entry was found.
 fn check(
@@ -118,8 +140,9 @@ fn check(
     random: &mut Random,
     tables: &mut Tables,
 ) -> bool {
-    let one = [block(text, 0, text.len(), 0)];
-    let seen = read(format, settings, &one, tables);
+    let ahead = 1 + random.below(400);
+    let of = |block| Sizes { block, ahead };
+    let seen = read(format, settings, text, of(usize::MAX), tables);
     let breaks = memchr::memchr_iter(b'\n', text).count() as u64;
     assert!(
         (breaks..=breaks + 1).contains(&seen.lines),
@@ -127,24 +150,15 @@ fn check(
         seen.lines
     );
     assert!(seen.unread <= seen.lines);
-    // The same in two blocks: what follows a block can be seen from it.
-    let from = random.below(text.len() + 1);
-    let cut = memchr::memchr(b'\n', &text[from..]).map_or(text.len(), |n| from + n + 1);
-    if cut < text.len() || random.once_in(8) {
-        let two = [block(text, 0, cut, 0), block(text, cut, text.len(), 1)];
-        let again = read(format, settings, &two, tables);
-        assert_eq!(
-            (again.lines, again.entries),
-            (seen.lines, seen.entries),
-            "cut at {cut}"
-        );
-        // Where a block begins, three formats cannot tell what is the rest of an entry before it.
-        let guessed = matches!(
-            format,
-            Format::MysqlSlow | Format::SphinxQl | Format::PostgresCsv
-        );
-        assert!(guessed || again.unread == seen.unread, "cut at {cut}");
-    }
+    // The same in blocks of any size: what follows a block can be seen from it.
+    let most = if random.once_in(2) { text.len() } else { 60 };
+    let bytes = 1 + random.below(most.max(1));
+    let again = read(format, settings, text, of(bytes), tables);
+    assert_eq!(
+        format!("{again:?}"),
+        format!("{seen:?}"),
+        "blocks of {bytes} bytes, and {ahead} ahead"
+    );
     // Where the next reading would go on is where a line begins.
     let whole = memchr::memrchr(b'\n', text).map_or(0, |at| at + 1);
     for begins in [false, true] {
@@ -224,7 +238,8 @@ fn what_a_log_is() {
     target.run(|random| {
         let long = random.of_these(&samples).spoiled(random, &mut text);
         if long {
-            let mut cutter = Cutter::new(&text[..], 0).expect("a slice can be read");
+            let (format, sizes) = (Format::Access, Sizes::default());
+            let mut cutter = Cutter::new(&text[..], 0, format, sizes).expect("a slice can be read");
             let mut bytes = 0;
             while let Some(block) = cutter.cut().expect("a slice can be read") {
                 bytes += block.end - block.begin;
@@ -240,11 +255,11 @@ fn what_a_log_is() {
 fn a_statement_that_ends_with_half_a_comment_is_read() {
     let text = b"/* Sun Nov 22 02:59:00.970 2026 conn 5 real 0.001 wall 0.002 found 3 */ \
                  SELECT * FROM pages; /*/\n";
-    let one = [block(text, 0, text.len(), 0)];
     let seen = read(
         Format::SphinxQl,
         &Settings::default(),
-        &one,
+        text,
+        WHOLE,
         &mut Tables::new(),
     );
     assert_eq!((seen.entries, seen.unread), (1, 0));
@@ -253,8 +268,7 @@ fn a_statement_that_ends_with_half_a_comment_is_read() {
 /// What a whole log of PostgreSQL has, given as one block.
 fn of_postgres(format: Format, text: &[u8]) -> (Seen, u64) {
     let mut tables = Tables::new();
-    let one = [block(text, 0, text.len(), 0)];
-    let seen = read(format, &Settings::default(), &one, &mut tables);
+    let seen = read(format, &Settings::default(), text, WHOLE, &mut tables);
     tables.tally.settle();
     let [servers, ..] = &tables.tally.kinds;
     let most = servers.iter().map(|(_, group)| group.max_ns).max();
@@ -279,13 +293,21 @@ fn a_record_within_a_record_of_csv_is_none_wherever_blocks_are_cut() {
     };
     let quoted = record.replace('"', "\"\"");
     let text = record.replace("FROM p", &format!("FROM p\n{quoted}"));
-    let cut = text.find('\n').expect("it has two lines") + 1;
-    let text = text.as_bytes();
-    for at in [cut, text.len()] {
-        let two = [block(text, 0, at, 0), block(text, at, text.len(), 1)];
-        let settings = Settings::default();
-        let seen = read(Format::PostgresCsv, &settings, &two, &mut Tables::new());
-        assert_eq!((seen.entries, seen.unread), (1, 0), "cut at {at}");
+    for block in 1..text.len() + 2 {
+        let (settings, sizes) = (Settings::default(), Sizes { block, ahead: 9 });
+        let text = text.as_bytes();
+        let seen = read(
+            Format::PostgresCsv,
+            &settings,
+            text,
+            sizes,
+            &mut Tables::new(),
+        );
+        assert_eq!(
+            (seen.entries, seen.unread),
+            (1, 0),
+            "blocks of {block} bytes"
+        );
     }
 }
 
@@ -332,7 +354,6 @@ fn format_strings() {
             return false;
         }
         samples.spoiled(random, &mut text);
-        let one = [block(&text, 0, text.len(), 0)];
-        read(Format::Pattern, &settings, &one, &mut tables).entries > 0
+        read(Format::Pattern, &settings, &text, WHOLE, &mut tables).entries > 0
     });
 }
