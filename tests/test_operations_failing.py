@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from placing import needs
 from searchbench.analysis.judge import judge, to_json
 from searchbench.analysis.judgement import Judgement, TrialResult
 from searchbench.analysis.operations.model import Point
@@ -422,6 +423,37 @@ def test_good_answers_before_a_server_dies_are_no_time_of_its_method(
     assert (row["seconds"], row["failed"]) == ("", many.failed)
     html = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
     assert "the server ended (signal 9, SIGKILL)" in html
+
+
+HUNGRY = '''
+[operations.fetch.methods.hungry]
+sql = """
+-- @connection
+SET SESSION max_heap_table_size = 2147482624;
+-- @connection
+SET SESSION tmp_memory_table_size = 1073741824;
+-- @ignored
+SELECT COUNT(*) FROM (SELECT a.id * 10000 + b.id AS k, COUNT(*) FROM data a, data b
+WHERE {rows} > 5 GROUP BY k) grouped;
+SELECT * FROM data WHERE id IN ([each ",": {id}]);
+"""
+[places.small]
+memory = "400MB"
+'''
+
+
+def test_a_method_that_takes_more_memory_than_its_place_has_is_a_point(tmp_path: Path) -> None:
+    needs("memory")
+    placed = '[systems.mariadb]\nplace = "small"\n'
+    record, judged = measured(tmp_path, HUNGRY, systems=placed, timeout_s=60)
+    assert_answered(judged, "in")
+    assert_answered(judged, "hungry", many=False)
+    assert re.match(
+        r"the server ended \(signal 9, SIGKILL\).*; the kernel killed a process of the system, "
+        r"which needed more memory than place small has: `memory` = 400MB; give it more; its log: ",
+        points(judged, "hungry")[1].failed,
+    )
+    assert exit_code(record, judged) == 1 or starved(judged)
 
 
 LEFT = '''

@@ -93,7 +93,7 @@ def test_the_capacity_of_the_page_is_a_study_and_is_searched_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    *_, capacity, _ = blocks(PAGE, "toml")
+    *_, capacity, _, _, _ = blocks(PAGE, "toml")
     Path("study.toml").write_text(capacity)
     assert app(["check", "study.toml"]) == 0
     assert app(["plan", "study.toml"]) == 0
@@ -104,9 +104,17 @@ def test_the_reports_of_the_page_are_a_study_and_are_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    *_, reports = blocks(PAGE, "toml")
+    *_, reports, limits, linked = blocks(PAGE, "toml")
     Path("study.toml").write_text(reports)
     assert app(["check", "study.toml"]) == 0
+    one = 'does = "read"\nclients = 1\n'
+    for varied, several in ((limits, "2 treatments"), (linked, "3 treatments")):
+        whole = reports.partition("[factors]")[0].replace("limit = 1000\n", "")
+        whole = whole.replace('does = "read"\n', one) if varied is limits else whole
+        Path("varied.toml").write_text(whole + varied)
+        capsys.readouterr()
+        assert app(["check", "varied.toml"]) == 0
+        assert several in capsys.readouterr().out
     promised = 'find_capacity = true\nslo = "p99 < 50ms"'
     searched = reports.replace("rate_per_s = 50", promised).replace("seconds = 30\n", "")
     Path("searched.toml").write_text(searched)

@@ -253,6 +253,40 @@ def test_a_second_reader_has_one_clock_with_the_first_and_files_of_its_own(share
     assert all(t.beside[0].drive is None for t in idle)
 
 
+def test_each_level_of_what_a_role_asks_is_asked_and_held_against_its_own_answers(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "study.toml"
+    text = SHARED.replace("replicates = 2", "replicates = 1").replace("seconds = 2", "seconds = 1")
+    text = text.replace("distinct = 7\n", "")
+    text = text.replace("[roles.reports]\n", "[roles.reports]\nclients = 1\n")
+    varied = '"roles.reports.queries.distinct" = [3, 7]'
+    text = text.replace('"roles.reports.clients" = [0, 1]', varied)
+    path.write_text(text)
+    record = measure(path, tmp_path / "record", work=tmp_path / "work")
+    seen = set()
+    for trial in record.trials:
+        (role,) = trial.beside
+        wanted = trial.levels["roles.reports.queries.distinct"]
+        assert role.queries is not None
+        assert role.queries.distinct == role.keys["queries"]["distinct"] == wanted
+        seen.add((trial.system, wanted, role.queries.digest))
+        replies = record.replies_of_role(trial.trial, "reports")
+        alone = replies.filter(pc.equal(replies["phase"], "captured"))
+        assert sorted(alone["query"].to_pylist()) == list(range(int(wanted)))
+        asked = record.of_role(trial.trial, "reports")["query"].to_pylist()
+        assert set(asked) == set(range(int(wanted)))
+    assert len({digest for _, _, digest in seen}) == 2
+    assert len(seen) == 4, "both systems are asked the same at each level"
+    judged = judge(record)
+    assert judged.roles is not None
+    assert {(r.levels["roles.reports.queries.distinct"], r.asks) for r in judged.roles.results} == {
+        (3, 3), (7, 7),
+    }  # fmt: skip
+    # Either is as much at work as the other, so there is none to be held against.
+    assert {b.idle for b in judged.roles.beside} == {""}
+
+
 @pytest.mark.timed
 def test_readers_beside_a_report_take_as_much_longer_as_they_must(shared: Record) -> None:
     """One at a time: twice as long. Each for itself: as long as alone."""

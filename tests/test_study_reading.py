@@ -67,15 +67,63 @@ def test_a_role_that_reads_is_idle_without_clients_or_rate_and_changes_no_index(
          ['16:8: there is no file "nosuch.txt" in .']),
         ("clients = 1\n[roles.reports.queries]\nwords = 2\nfile = 'pyproject.toml'\n",
          ["16:9: `words` is for queries sampled from the corpus"]),
-        ("clients = 1\n" + ASKED + '[factors]\n"roles.reports.queries.limit" = [1, 10]\n',
-         ["18:1: `roles.reports.queries.limit`: what a role asks cannot be a factor: give a role "
-          "for each level, and vary which of them is `idle`"]),
+        ("clients = 1\n" + ASKED + '[factors]\n"roles.reports.queries.limits" = [1, 10]\n',
+         ["18:1: `roles.reports.queries.limits`: [queries] of a role have no key `limits` (did you "
+          "mean `limit`?)"]),
+        ("clients = 1\n" + ASKED + '[factors]\n"roles.reports.queries.facets" = ["a"]\n',
+         ["18:1: `roles.reports.queries.facets` cannot be a factor: its values are lists or tables "
+          "(as a level of a linked factor they can)"]),
+        ("clients = 1\n" + ASKED + '[factors]\n"roles.reports.queries.limit" = [1, "ten"]\n',
+         ["18:37: level of `roles.reports.queries.limit`: `limit` must be an integer from 0 to "
+          '100000, not "ten"']),
+        ("clients = 1\n" + ASKED + '[factors]\n"roles.reports.queries.distinct" = [1, 10]\n',
+         ['16:1: `distinct` is set here and varied as "roles.reports.queries.distinct" in '
+          "[factors], at 18:1; keep one of them"]),
+        ("clients = 1\n" + ASKED + '[factors]\n"roles.reports.queries.file" = ["nosuch.txt"]\n',
+         ["16:12: `distinct` is for queries sampled from the corpus",
+          '18:33: there is no file "nosuch.txt" in .']),
+        ("every_s = 2\n" + ASKED + WRITER
+         + '[factors]\n"roles.writer.queries.limit" = [1, 10]\n',
+         ["21:1: `roles.writer.queries.limit`: only a role with does = \"read\" asks queries, and "
+          'this one has "write"']),
     ],
 )  # fmt: skip
 def test_each_mistake_of_a_role_that_reads_has_its_place_and_a_remedy(
     rest: str, said: list[str]
 ) -> None:
     assert wrong("[systems.groonga]\n" + REPORTS + rest) == said
+
+
+def test_what_a_role_asks_may_be_a_factor_with_levels_of_one_key_or_of_several() -> None:
+    head = "[systems.groonga]\n" + REPORTS
+    varied = '[factors]\n"roles.reports.queries.limit" = [1, 100]\n'
+    plan = plan_of(head + "clients = 1\n" + ASKED + varied)
+    asked = [t.roles["reports"]["queries"] for t in plan.treatments]
+    usual = {"match": "all", "seed": 1, "distinct": 3}
+    assert asked == [{**usual, "limit": 1}, {**usual, "limit": 100}]
+    # Beside the readers' own limit it has a name of its own.
+    assert [t.label for t in plan.treatments] == [
+        "reports.queries.limit=1", "reports.queries.limit=100",
+    ]  # fmt: skip
+    linked = """[[factors.reports]]
+name = "none"
+set = { "roles.reports.clients" = 0, "roles.reports.queries.facets" = [] }
+[[factors.reports]]
+name = "colors"
+set = { "roles.reports.clients" = 1, "roles.reports.queries.facets" = ["category"] }
+"""
+    plan = plan_of(head + ASKED + linked)
+    assert [(t.label, is_idle(t.roles["reports"])) for t in plan.treatments] == [
+        ("reports=none", True), ("reports=colors", False),
+    ]  # fmt: skip
+    assert [t.roles["reports"]["queries"]["facets"] for t in plan.treatments] == [[], ["category"]]
+
+
+def test_a_level_of_what_a_role_asks_that_an_engine_cannot_do_is_left_out() -> None:
+    varied = '[factors]\n"roles.reports.queries.match" = ["all", "fuzzy"]\n'
+    plan = plan_of("[systems.sphinx]\n" + REPORTS + "clients = 1\n" + ASKED + varied)
+    assert [t.levels["roles.reports.queries.match"] for t in plan.treatments] == ["all"]
+    assert plan.excluded[0].reason.startswith("sphinx cannot do fuzzy: ")
 
 
 def test_what_an_engine_cannot_be_asked_is_said_of_the_role_or_left_out() -> None:

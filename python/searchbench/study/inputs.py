@@ -196,7 +196,9 @@ def _of_roles(study: Study, plan: Plan, source: Source, alone: bool) -> Iterator
             except QueryError as error:
                 of = error.key if isinstance(error, _KeyError) else "file"
                 of = "files" if of == "file" and "files" in asked else of
-                source.at_value((*at, of), str(error))
+                path = f"roles.{name}.queries.{of}"
+                varied = any(path in factor.paths for factor in study.factors)
+                source.at_value(("factors", path) if varied else (*at, of), str(error))
                 continue
             if reading.replays_log(role) and found.times_s is None:
                 source.at_key(at, f"{found.name} has no times, and a role without another pace "

@@ -13,6 +13,8 @@ from searchbench.study.positions import Moved
 from searchbench.workload.load_table import STEP_KEYS, kind_of, promises_of
 
 _PLAIN = Access()
+QUERIES = ".queries"
+"""What the name of a role has behind it in that of the table of its queries."""
 _NAMED = ("places", "hosts", "storages", "jobs", "operations", "roles")
 
 
@@ -84,7 +86,14 @@ def section_of(path: str) -> str:
 
 def keys_of(section: str) -> tuple[str, ...]:
     """The keys of such a table from the top of a study file."""
-    return tuple(section.split(".", 1))
+    role = asked_by(section)
+    return ("roles", role, "queries") if role else tuple(section.split(".", 1))
+
+
+def asked_by(section: str) -> str:
+    """The role whose queries a table holds; "" of any other table."""
+    table, _, name = section.partition(".")
+    return name.removesuffix(QUERIES) if table == "roles" and name.endswith(QUERIES) else ""
 
 
 def system_of(path: str) -> str | None:

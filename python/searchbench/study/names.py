@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from searchbench import corpora
 from searchbench.engines import ENGINES
-from searchbench.spec import SpecKey, nearest
+from searchbench.spec import SpecKey, nearest, show
 from searchbench.study import jobs
 from searchbench.study.keys import PLACED_KEYS, PUT_IN_KEYS, REQUEST_KEYS, SYSTEM_KEYS
-from searchbench.study.model import System
+from searchbench.study.model import System, asked_by
 from searchbench.study.positions import Path, Source, choice_hint
 from searchbench.study.systems import spec_of
 from searchbench.workload.load_table import SPEC_KEYS as LOAD_KEYS
@@ -33,7 +33,7 @@ _TABLES: Mapping[str, tuple[SpecKey, ...]] = {
 _FIXED = ("key", "answer", "while_inserting", "statement_times")
 # Of tables [TABLE.NAME] what one is, and its keys that may vary. With another `key` or `answer` an
 # operation would be another question, and a role that does something else another role; what
-# inserts can do to an answer is no choice.
+# inserts can do to an answer is no choice. What a role asks is a table of its own.
 _NAMED: Mapping[str, tuple[str, Mapping[str, SpecKey]]] = {
     "operations": (
         "an operation",
@@ -82,7 +82,7 @@ class Names:
         if rest and table in PLACED_KEYS:
             return self._of_places(at, path, table, rest)
         if rest and table in _NAMED:
-            return self._of_named(at, path, table, rest)
+            return self._of_named(at, path, table, rest, linked=linked)
         self.source.at_key(
             at,
             f"`{path}` names nothing that can be a factor",
@@ -170,13 +170,34 @@ class Names:
                                nearest(lever, keys))  # fmt: skip
         return []
 
-    def _of_named(self, at: Path, path: str, table: str, rest: str) -> list[Target]:
+    def _of_asked(
+        self, at: Path, path: str, key: str, role: object, *, linked: bool
+    ) -> list[Target]:
+        """A key of what a role asks."""
+        keys = {each.name: each for each in QUERY_KEYS}
+        does = role.get("does") if isinstance(role, Mapping) else None
+        if does != "read":
+            wrong = f': only a role with does = "read" asks queries, and this one has {show(does)}'
+            self.source.at_key(at, f"`{path}`{wrong}")
+        elif key not in keys:
+            self.source.at_key(at, f"`{path}`: [queries] of a role have no key `{key}`",
+                               nearest(key, keys))  # fmt: skip
+        elif keys[key].kind not in _SINGLE and not linked:
+            self.source.at_key(at, f"`{path}` cannot be a factor: its values are lists or tables",
+                               "as a level of a linked factor they can")  # fmt: skip
+        else:
+            return [Target(keys[key])]
+        return []
+
+    def _of_named(
+        self, at: Path, path: str, table: str, rest: str, *, linked: bool
+    ) -> list[Target]:
         name, _, key = rest.rpartition(".")
         there, (one, keys) = self.source.table(table), _NAMED[table]
-        if table == "roles" and name.removesuffix(".queries") in there and name not in there:
-            self.source.at_key(at, f"`{path}`: what a role asks cannot be a factor: give a role "
-                               "for each level, and vary which of them is `idle`")  # fmt: skip
-        elif name not in there:
+        role = asked_by(f"{table}.{name}")
+        if role in there:
+            return self._of_asked(at, path, key, there[role], linked=linked)
+        if name not in there:
             hint = nearest(name, there) if there else f"this study has no [{table}.NAME]"
             self.source.at_key(at, f"`{path}`: there is no {one.split()[1]} `{name}`", hint)
         elif key not in keys:

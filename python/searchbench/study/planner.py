@@ -26,6 +26,7 @@ from searchbench.study.model import (
     Study,
     System,
     among,
+    asked_by,
     key_of,
     names_agents,
     names_place,
@@ -143,6 +144,7 @@ def _tables(study: Study, system: System) -> Tables:
     own["ingest"] = dict(study.put_in)
     of_jobs = {f"jobs.{name}": dict(table) for name, table in study.jobs.items()}
     of_roles = {f"roles.{name}": dict(table) for name, table in study.roles.items()}
+    of_roles |= roles.queries_of(of_roles)
     return {**asked, **own, **sections(study, system), **of_jobs, **of_roles}
 
 
@@ -181,6 +183,8 @@ def _infeasible(study: Study, system: System, levels: Mapping[str, Level], table
             if feature in cannot:
                 return f"{system.engine} cannot do {feature}: {cannot[feature]}"
         wrong += registry.problems(tables["queries"])
+    for role in tables.get("roles", {}).values():
+        wrong += registry.problems(role["queries"]) if role["does"] == "read" else ()
     return "; ".join(sentence for _, sentence in wrong)
 
 
@@ -226,12 +230,14 @@ def _named(treatments: Sequence[Treatment], step: str | None) -> Iterator[Treatm
 def _short(paths: Sequence[str]) -> dict[str, str]:
     """The last part of each path where that says enough, else the path without "systems".
 
-    A role's clients and rate could be taken for those of the readers, so they have its name.
+    A role's clients, its rate and what it asks could be taken for those of the readers, so they
+    have its name.
     """
     last = [path.rsplit(".", 1)[-1] for path in paths]
     found = {}
     for path, end in zip(paths, last, strict=True):
-        if path.startswith("roles.") and end in load_table.STEP_KEYS:
+        of_role = path.startswith("roles.")
+        if of_role and (end in load_table.STEP_KEYS or asked_by(path.rpartition(".")[0])):
             found[path] = path.removeprefix("roles.")
         else:
             found[path] = end if last.count(end) == 1 or path.startswith("systems.") else path

@@ -77,7 +77,7 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
     sections = found | places.read_sections(source) | of_jobs
     sections |= {f"operations.{name}": table for name, table in asked.items()}
     of_roles = roles.read_roles(source)
-    sections |= of_roles
+    sections |= of_roles | roles.queries_of(of_roles)
     given = tables.Given(source, sections, read_factors(source, systems, named), base)
     if verbatim:
         tables.check_requests(given, systems.values())

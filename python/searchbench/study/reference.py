@@ -491,8 +491,8 @@ with a load, a thread and connections of its own. It asks queries of its own, wr
 publishes what was written, or has a job of the engine done. A writer has one rate, or one that
 changes over the drive (`stages`, the `times` of a file). A fault is a role too: at a given time a
 process of the system is killed, stopped or frozen, and later brought back. Any key of a role except
-`does` and `queries` may be a factor. A role that is `idle`, or whose rate is 0, does nothing, and
-the others are compared with it:
+`does` may be a factor. A role that is `idle`, or whose rate is 0, does nothing, and the others are
+compared with it:
 
 ```toml
 [roles.writer]

@@ -13,10 +13,10 @@ from searchbench.engines.write import TakesWrites
 from searchbench.errors import Unsupported
 from searchbench.spec import nearest, show
 from searchbench.study.known import at_most
-from searchbench.study.model import Study, System, table_of
+from searchbench.study.model import QUERIES, Study, System, asked_by, table_of
 from searchbench.study.plan import Plan, Treatment
 from searchbench.study.positions import Source
-from searchbench.study.tables import Given, opened
+from searchbench.study.tables import Given
 from searchbench.workload import changes, reading, roles
 from searchbench.workload.load_table import LONGEST_S, WARMUP_SHARE, longest_window_s
 from searchbench.workload.loads import open_load
@@ -35,7 +35,7 @@ def read_roles(source: Source) -> Tables:
         source.at_key(("roles",), "[roles] names no role", "as in [roles.writer]")
     found = {}
     for name in names:
-        if name == roles.READERS or name.endswith(roles.WATCHER):
+        if name == roles.READERS or name.endswith((roles.WATCHER, QUERIES)):
             hint = "[queries] and [load] are the readers" if name == roles.READERS else ""
             source.at_key(("roles", name), f"a role cannot be called {show(name)}", hint)
         found[f"roles.{name}"] = role = source.checked(("roles", name), roles.ROLE_KEYS)
@@ -44,6 +44,15 @@ def read_roles(source: Source) -> Tables:
         elif "queries" in source.table("roles", name):
             role["queries"] = {}  # which has been complained of
     return found
+
+
+def queries_of(of_roles: Tables) -> Tables:
+    """The tables of what roles ask, by "roles.NAME.queries"; factors put levels into these."""
+    return {
+        f"{section}{QUERIES}": dict(table["queries"])
+        for section, table in of_roles.items()
+        if isinstance(table.get("queries"), Mapping)
+    }
 
 
 def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System]) -> None:
@@ -60,8 +69,8 @@ def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System
         for variant in given.others(section, first) if not wrong else ():
             given.complain(section, variant, roles.problems(variant.table))
         given.files(section, "times")
-        if first.table.get("does") == "read":
-            _check_queries(given, section.removeprefix("roles."), first.table)
+        if first.table.get("does") == "read" and f"{section}{QUERIES}" in given.tables:
+            _check_queries(given, f"{section}{QUERIES}")
         if first.table.get("does") == "write":
             writers.append(section.removeprefix("roles."))
         if first.table.get("does") == "fault":
@@ -82,17 +91,14 @@ def check_roles(given: Given, names: Iterable[str], systems: Mapping[str, System
                       "only one, so that it is known what caused what")  # fmt: skip
 
 
-def _check_queries(given: Given, name: str, table: Mapping[str, Any]) -> None:
-    """Complain of what a role asks, as of [queries]."""
-    source, asked = given.source, dict(table.get("queries") or {})
-    at = ("roles", name, "queries")
-    for key, sentence in registry.problems(asked):
-        source.at_value((*at, key), sentence)
-    files = {key: asked[key] for key in ("file", "files") if key in asked}
-    for key, value in files.items():
-        for where, file in opened((*at, key), value):
-            if isinstance(file, str) and not (given.base / file).is_file():
-                given.no_file(where, file)
+def _check_queries(given: Given, section: str) -> None:
+    """Complain of what a role asks, as of [queries], with every level."""
+    first = given.first(section)
+    wrong = [*registry.problems(first.table)]
+    given.complain(section, first, wrong)
+    for variant in given.others(section, first) if not wrong else ():
+        given.complain(section, variant, registry.problems(variant.table))
+    given.files(section, "file", "files")
 
 
 def impossible(system: System, table: Mapping[str, Any]) -> str:
@@ -354,8 +360,11 @@ def settle(tables: Tables) -> None:
     """Put what a crossing has of the roles under "roles", by name, defaults put in."""
     given = {name: tables.pop(name) for name in list(tables) if table_of(name) == "roles"}
     if given:
+        asked = {asked_by(name): table for name, table in given.items() if asked_by(name)}
+        own = {name.removeprefix("roles."): t for name, t in given.items() if not asked_by(name)}
         tables["roles"] = {
-            name.removeprefix("roles."): roles.resolve(table) for name, table in given.items()
+            name: roles.resolve({**table, "queries": asked[name]} if name in asked else table)
+            for name, table in own.items()
         }
 
 

@@ -291,6 +291,8 @@ def _look(session: Session) -> None:
 def _account(run: Run) -> None:
     """What the kernel counted in its place while it was driven."""
     assert run.session.confines is not None
+    if run.session.gone and isinstance(run.opened.workload, Operations) and not run.about.beside:
+        return  # a method did what its limits do not allow: that is on record, as a result
     run.session.confines.driven()
 
 
