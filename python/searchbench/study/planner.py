@@ -318,10 +318,11 @@ def one_pass(steps: Sequence[Step], block: int) -> list[Step]:
     Every second block goes backwards, so time does not pass for load. Whatever comes back once a
     pass should not meet one load each time. So the middle one of an odd number, which would be in
     the middle backwards too, changes places with its neighbour there; and each two blocks begin
-    further on in the circle of steps, by about half of it.
+    two steps further on in the circle of steps. So none has one place in two blocks that follow
+    each other.
     """
     n = len(steps)
-    ahead = max(1, (n - 1) // 2) * ((block - 1) // 2) % n
+    ahead = (block - 1) // 2 * 2 % n
     found = [*steps[ahead:], *steps[:ahead]]
     if block % 2 == 0:
         found.reverse()
