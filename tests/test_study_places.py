@@ -199,7 +199,10 @@ def test_requests_go_to_systems_that_run_in_no_place(base: Path) -> None:
 
 @pytest.mark.parametrize(
     ("load", "what"),
-    [("clients = [1, 2]\n", "a sweep"), ('find_capacity = true\nslo = "p99 < 50ms"\n', "a search")],
+    [
+        ("clients = [1, 2]\n", "a sweep"),
+        ('find_capacity = true\nslo = "p99 < 50ms"\n', "a capacity search"),
+    ],
 )
 def test_only_trials_can_be_cold(load: str, what: str, base: Path) -> None:
     text = SHORT.replace("clients = 4\nseconds = 5\n", load)

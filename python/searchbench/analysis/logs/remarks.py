@@ -327,14 +327,16 @@ def _new(of: LogJudgement) -> Iterator[Remark]:
 
 
 def _copies(of: LogJudgement) -> Iterator[Remark]:
-    """Files that are one log twice, such as a packed copy beside it: no two logs have as many bytes
-    and lines, and a longest line as long.
+    """Files that are one log twice, such as a packed copy beside it: no two logs of like names have
+    as many bytes and lines, and a longest line as long.
     """
     alike: dict[tuple[object, ...], list[str]] = {}
+    sizes = ("format", "bytes", "lines", "entries", "longest_line")
     for source in of.sources:
-        size = tuple(source[key] for key in ("format", "bytes", "lines", "entries", "longest_line"))
-        if int(str(source["entries"])) >= COPIED and not source["skipped_bytes"]:
-            alike.setdefault(size, []).append(PurePath(str(source["path"])).name)
+        name = PurePath(str(source["path"])).name
+        if int(str(source["entries"])) >= COPIED and not source.get("skipped_bytes"):
+            key = name.partition(".")[0], *(source[size] for size in sizes)
+            alike.setdefault(key, []).append(name)
     for first, *rest in (names for names in alike.values() if len(names) > 1):
         one = len(rest) == 1
         yield Remark(
