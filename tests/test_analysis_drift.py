@@ -125,6 +125,16 @@ def test_blocks_that_take_turns_tell_a_drift_from_blocks_that_scatter(
         assert sum(one is not None for one in calm) <= 26, "5 %, and chance"
 
 
+def step(block: int, clients: int, value: float) -> Step:
+    """So many clients in a block, and the queries that were answered a second, known to 1 %."""
+    span = Interval(value * 0.99, value * 1.01, 0.95, "batch means")
+    return Step(
+        system="s", subject="s", treatment=f"c{clients}", label=f"{clients}", kind="closed",
+        status="valid", clients_asked=clients, trial=f"{block}-{clients}", levels={}, block=block,
+        answered=Estimate(value, "queries/s", 999, span),
+    )  # fmt: skip
+
+
 def worked(rng: np.random.Generator, blocks: int, *, turns: bool) -> str:
     """What is said of a server of 800/s at any load. A job takes a fifth of its speed for 12 s once
     in each 60 s, which is the length of one pass through five loads."""
@@ -135,14 +145,8 @@ def worked(rng: np.random.Generator, blocks: int, *, turns: bool) -> str:
             when = 60.0 * block + 12.0 * at + np.linspace(0.5, 11.5, 100)
             value = 800 * (1 - 0.2 * float((((when + phase) % 60) < 12).mean()))
             value *= math.exp(0.005 * rng.standard_normal())
-            span = Interval(value * 0.99, value * 1.01, 0.95, "batch means")
-            trial = f"{block}-{clients}"
-            order[trial] = len(order)
-            steps.append(
-                Step(system="s", subject="s", treatment=f"c{clients}", label=f"{clients}",
-                     kind="closed", status="valid", clients_asked=clients, trial=trial, levels={},
-                     block=block, answered=Estimate(value, "queries/s", 999, span))
-            )  # fmt: skip
+            order[f"{block}-{clients}"] = len(order)
+            steps.append(step(block, clients, value))
     own = known_steady(steps)
     return " ".join(sentences("s", own, drifts=drift.of(own, order) is not None))
 
@@ -172,14 +176,8 @@ def aged(rng: np.random.Generator, blocks: int, *, turns: bool) -> tuple[list[Po
         loads = list(RATES.items())
         for age, (clients, rate) in enumerate(loads[::-1] if turns and block % 2 else loads):
             value = rate * math.exp(0.005 * rng.standard_normal() - 0.05 * age)
-            span = Interval(value * 0.99, value * 1.01, 0.95, "batch means")
-            trial = f"{block}-{clients}"
-            order[trial] = len(order)
-            steps.append(
-                Step(system="s", subject="s", treatment=f"c{clients}", label=f"{clients}",
-                     kind="closed", status="valid", clients_asked=clients, trial=trial, levels={},
-                     block=block, answered=Estimate(value, "queries/s", 999, span))
-            )  # fmt: skip
+            order[f"{block}-{clients}"] = len(order)
+            steps.append(step(block, clients, value))
     return known_steady(steps), order
 
 
@@ -215,13 +213,7 @@ def test_a_decline_that_the_load_makes_is_seen_in_blocks_that_take_turns() -> No
         steps = []
         for block in range(3):
             for n, rate in list(falls.items())[:: -1 if block % 2 else 1]:
-                value = rate * math.exp(0.005 * rng.standard_normal())
-                span = Interval(value * 0.99, value * 1.01, 0.95, "batch means")
-                steps.append(
-                    Step(system="s", subject="s", treatment=f"c{n}", label=f"{n}", kind="closed",
-                         status="valid", clients_asked=n, trial=f"{block}-{n}", levels={},
-                         block=block, answered=Estimate(value, "queries/s", 999, span))
-                )  # fmt: skip
+                steps.append(step(block, n, rate * math.exp(0.005 * rng.standard_normal())))
         own = known_steady(steps)
         seen += "With more clients it answers less" in " ".join(sentences("s", own))
     assert seen >= 45

@@ -2,6 +2,8 @@
 
 A method that breaks at a size is a point on the curve, with the server's words. The trials of the
 others are not touched by it.
+
+Longer than most files, because each is one way to fail, of the same methods on the same tables.
 """
 
 from __future__ import annotations
@@ -456,18 +458,7 @@ def test_a_method_that_takes_more_memory_than_its_place_has_is_a_point(tmp_path:
     assert exit_code(record, judged) == 1 or starved(judged)
 
 
-LEFT = '''
-[operations.fetch.methods.dies]
-sql = """
-CREATE TABLE wanted (id BIGINT);
-INSERT INTO wanted VALUES [each ",": ({id})];
--- @ignored
-SELECT SLEEP(IF({rows} > 5, 0.5, 0));
-SELECT data.* FROM data JOIN wanted USING (id);
--- @after
-DROP TABLE wanted;
-"""
-'''
+LEFT = TABLE.replace("methods.table", "methods.dies").replace("9, 0", "0.5, 0")
 
 
 def test_what_a_method_left_in_the_server_that_it_ended_is_there_for_no_other(

@@ -172,7 +172,10 @@ def _of_trials(
     roles = found.roles
     if roles is not None:
         roles = replace(roles, beside=with_verdicts(roles.beside, compared))
-    first = [*crossing.said(operations), *(said_beside(roles.beside, wanted) if roles else ())]
+    first = [
+        *crossing.said(operations, compared, wanted),
+        *(said_beside(roles.beside, wanted) if roles else ()),
+    ]
     return replace(
         found,
         verdict=verdict.decide(

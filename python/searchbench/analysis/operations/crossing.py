@@ -13,7 +13,7 @@ Nothing is said beyond the rows that were measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -41,24 +41,30 @@ def judged(
     first_look: bool,
 ) -> tuple[OperationResult, ...]:
     """The operations with what crosses by the verdicts of the study; nothing in a first look."""
-    of = {(c.a, c.b): c for c in compared if c.metric == metric}
+    of = _by_pair(compared, metric)
     return tuple(
         replace(each, crossovers=() if first_look else crossovers(each.methods, of))
         for each in operations
     )
 
 
-def said(operations: Sequence[OperationResult]) -> list[Said]:
-    """The same for a verdict: who varies the number of rows asks this first. Many crossings are no
-    headline.
+def _by_pair(compared: Sequence[Comparison], metric: str) -> Verdicts:
+    return {(c.a, c.b): c for c in compared if c.metric == metric}
+
+
+def said(
+    operations: Sequence[OperationResult], compared: Sequence[Comparison], metric: str
+) -> list[Said]:
+    """``sentences`` for a verdict: who varies the number of rows asks this first. Many crossings
+    are no headline.
     """
-    told = sentences(operations)
+    told = sentences(operations, _by_pair(compared, metric))
     return [*answer.said(told, Rank.ANSWER if len(told) <= FEW else Rank.MORE, Rank.MORE)]
 
 
-def sentences(operations: Sequence[OperationResult]) -> list[str]:
-    """From how many rows on one method is faster than another; of two methods also that neither
-    changes places with the other, or that it is not resolved.
+def sentences(operations: Sequence[OperationResult], verdicts: Verdicts) -> list[str]:
+    """From how many rows on one method is faster than another; of two methods that are compared at
+    every number of rows also that they are not seen to change places, or whether they do is open.
     """
     several, told = len(operations) > 1, list[str]()
     for each in operations:
@@ -66,34 +72,39 @@ def sentences(operations: Sequence[OperationResult]) -> list[str]:
         name = f"{each.name}: " if several else ""
         told += [f"{name}{sentence(c)}." for c in sure]
         methods = list(dict.fromkeys(m.method for m in each.methods))
-        rows = sorted({p.rows for m in each.methods for p in m.points if p.seconds is not None})
-        if sure or not each.by_rows or len(methods) != 2 or len(rows) < 2:
-            continue
-        a, b = methods
-        between = f"between {rows[0]:,} and {rows[-1]:,} rows"
-        if each.crossovers:
-            told.append(f"{name}Whether {a} and {b} change places {between} is not resolved.")
-        elif slower := _slower(each, a, b):
-            faster = a if slower == b else b
-            told.append(
-                f"{name}{slower} took longer than {faster} at all {len(rows)} numbers of rows "
-                f"{between}, so nothing shows that they change places there."
-            )
+        if not sure and each.by_rows and len(methods) == 2:
+            told += [f"{name}{clause}." for clause in _of_no_crossing(each, *methods, verdicts)]
     return told
 
 
-def _slower(of: OperationResult, a: str, b: str) -> str:
-    """Which of two methods took longer wherever both were measured; empty: neither, or nowhere."""
-    times = {
-        (m.held, p.rows, m.method): p.seconds.value
-        for m in of.methods
-        for p in m.points
-        if p.seconds is not None
-    }
-    both = [(times[k, n, a], times[k, n, b]) for k, n, m in times if m == a and (k, n, b) in times]
-    if both and all(x > y for x, y in both):
-        return a
-    return b if both and all(x < y for x, y in both) else ""
+def _of_no_crossing(of: OperationResult, a: str, b: str, verdicts: Verdicts) -> Iterator[str]:
+    """What two methods show that have no resolved crossing, a clause; nothing where they are not
+    compared, as they return other rows.
+    """
+    points = {(m.held, p.rows, m.method): p for m in of.methods for p in m.points}
+    both = [
+        (p, points[k, n, b]) for (k, n, m), p in points.items() if m == a and (k, n, b) in points
+    ]
+    found = [
+        (p, q, verdicts.get((p.treatment, q.treatment)) or verdicts.get((q.treatment, p.treatment)))
+        for p, q in both
+        if p.seconds is not None and q.seconds is not None
+    ]
+    rows = sorted({p.rows for p, _, _ in found})
+    if len(rows) < 2 or any(c is None or c.verdict == "not comparable" for _, _, c in found):
+        return
+    between = f"between {rows[0]:,} and {rows[-1]:,} rows"
+    if of.crossovers:
+        yield f"Whether {a} and {b} change places {between} is not resolved"
+        return
+    longer = {p.seconds.value > q.seconds.value for p, q, _ in found if p.seconds and q.seconds}
+    if len(longer) == 1:
+        slower, faster = (a, b) if longer == {True} else (b, a)
+        sure = sum(c is not None and c.verdict in ("faster", "slower") for _, _, c in found)
+        yield (
+            f"{slower} took longer than {faster} at each number of rows {between}, which is "
+            f"resolved at {sure} of {len(found)}; nothing shows that they change places there"
+        )
 
 
 def sentence(c: Crossover) -> str:

@@ -45,16 +45,14 @@ def said_beside(found: Sequence[Beside], metric: str) -> list[Said]:
     """What roles take from the readers, by the metric of the study: who has roles asks this first.
     The greatest loss that is resolved is the headline, or that none is.
     """
-    those = [
-        one for one in found
-        if metric in one.ratios and one.judged.get(metric) not in (None, NOT_JUDGED)
-    ]  # fmt: skip
-    sure = [one for one in those if one.judged[metric] in ("faster", "slower")]
+    of = {one.treatment: one.judged.get(metric) for one in found if metric in one.ratios}
+    sure = [one for one in found if of.get(one.treatment) in ("faster", "slower")]
+    rest = [one for one in found if of.get(one.treatment) == "not resolved"]
+    those = [*sure, *rest]
     if not those:
         return []
     good = metric == "throughput"
     sure.sort(key=lambda one: one.ratios[metric].value, reverse=not good)
-    rest = [one for one in those if one not in sure]
     if not sure and len(those) > 1:
         none = (
             f"What the roles take from the readers is resolved in none of {len(those)} cases, by "

@@ -215,14 +215,16 @@ def _in_the_long_run(
 
 
 def _too_few(condition: Condition, kept: Kept) -> float:
-    """In about how many clusters late requests came, where these are too few; else 0.
+    """In about how many clusters late requests came, where these are too few; else 0, as of a
+    condition without a time.
 
     Of heavy tails a window sees a few clusters, and no rare great one, by which it could tell how
     little its few are worth.
     """
     clusters = kept.share * kept.effective
     near = kept.high > NEAR * condition.allowed
-    return clusters if kept.share > 0 and clusters < CLUSTERS and near else 0.0
+    late = condition.limit_ns is not None and kept.share > 0
+    return clusters if late and clusters < CLUSTERS and near else 0.0
 
 
 def _resolved(limit_ns: float | None, trial: Trial, trace: Trace) -> Trace:

@@ -1,4 +1,8 @@
-"""From trials to treatments: what one trial says, and what its replicates say together."""
+"""From trials to treatments: what one trial says, and what its replicates say together.
+
+Longer than most files, by a little: every kind of trial has its way here, and they are read side by
+side.
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@
 //! ingress has them); of two whole numbers (Apache's `%I %O`) neither is known to be. nginx writes the
 //! time of the end, Apache that of the start; both only in seconds here, so nothing is subtracted.
 //! A search is a request with a parameter that is searched for, or whose path says so.
+//!
+//! Longer than most files: the ways in which servers write one line are read side by side.
 
 use crate::clock::{Clock, clock, date, decimal, duration, month, number, offset};
 use crate::entry::{Entry, Fault, Kind, NO_WORDS};

@@ -10,6 +10,8 @@
 //!
 //! The general log has no duration and no rows; it is written when a statement arrives, with the
 //! time only where the second changes.
+//!
+//! Longer than most files: the two logs of one server have their heads and their statements in common.
 
 use crate::clock::{Clock, clock, duration, number};
 use crate::entry::{Entry, Kind, NO_TIME, UNKNOWN};

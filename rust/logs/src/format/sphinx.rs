@@ -9,6 +9,8 @@
 //! (In the file a plain entry is one line; old versions write one time and whole seconds.) The time
 //! is local and that of the end. Words that begin with a bracket are taken for a comment: the log
 //! does not tell them apart. In plain logs searches that failed are absent.
+//!
+//! Longer than most files: both forms of its log have agents, comments and what is no line in common.
 
 use crate::clock::{Clock, clock, date, duration, month, number, three};
 use crate::entry::{Entry, Fault, Kind, UNKNOWN};

@@ -6,6 +6,9 @@
 //! statements that look like heads, lines of other programs, line breaks of Windows, empty lines. By
 //! hand, `SEARCHBENCH_FUZZ=N` gives each format N of them (`searchbench_fuzz`).
 
+#[macro_use]
+#[path = "../fuzz/each.rs"]
+mod each;
 #[path = "../fuzz/samples.rs"]
 mod samples;
 #[path = "../fuzz/short.rs"]
@@ -261,7 +264,8 @@ fn settings() -> [Settings; 2] {
 fn run_edges(name: &'static str, format: Format) {
     let nasty = Nasty::of(format);
     let settings = settings();
-    let folder = std::env::temp_dir().join(format!("searchbench-{name}-{}", std::process::id()));
+    let folder =
+        std::env::temp_dir().join(format!("searchbench-edges-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("it can be made");
     let mut text = Vec::new();
     let target = Target {
@@ -316,36 +320,4 @@ fn run_edges(name: &'static str, format: Format) {
     fs::remove_dir_all(&folder).expect("it can be removed");
 }
 
-/// A test for each format, and a format for each that there is.
-macro_rules! targets {
-    ($($name:ident: $format:ident,)*) => {
-        $(#[test]
-        fn $name() {
-            run_edges(stringify!($name), Format::$format);
-        })*
-
-        #[test]
-        fn every_format_has_its_edges() {
-            assert_eq!(Format::ALL, [$(Format::$format),*]);
-        }
-    };
-}
-
-targets! {
-    edges_of_sphinx_plain: SphinxPlain,
-    edges_of_sphinxql: SphinxQl,
-    edges_of_access: Access,
-    edges_of_mysql_slow: MysqlSlow,
-    edges_of_mysql_general: MysqlGeneral,
-    edges_of_postgres_text: PostgresText,
-    edges_of_postgres_csv: PostgresCsv,
-    edges_of_postgres_json: PostgresJson,
-    edges_of_groonga: Groonga,
-    edges_of_slowlog: SlowPlain,
-    edges_of_slowlog_json: SlowJson,
-    edges_of_solr: Solr,
-    edges_of_json: Json,
-    edges_of_ltsv: Ltsv,
-    edges_of_csv: Csv,
-    edges_of_lines: Pattern,
-}
+each_format!(run_edges);

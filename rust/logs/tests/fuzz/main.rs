@@ -1,6 +1,8 @@
 //! No bytes end a reader: pieces of real logs, cut, doubled, mixed and overwritten, are given to
 //! every format, as one block and as several, with the same answer (`searchbench_fuzz` says how many).
 
+#[macro_use]
+mod each;
 mod samples;
 mod short;
 
@@ -191,39 +193,7 @@ fn run(name: &'static str, format: Format) {
     assert!(tables.reads < 1_000 || tables.shared.kept() > 0);
 }
 
-/// A test for each format, and a format for each that there is.
-macro_rules! targets {
-    ($($name:ident: $format:ident,)*) => {
-        $(#[test]
-        fn $name() {
-            run(stringify!($name), Format::$format);
-        })*
-
-        #[test]
-        fn every_format_has_a_target() {
-            assert_eq!(Format::ALL, [$(Format::$format),*]);
-        }
-    };
-}
-
-targets! {
-    sphinx_plain: SphinxPlain,
-    sphinxql: SphinxQl,
-    access: Access,
-    mysql_slow: MysqlSlow,
-    mysql_general: MysqlGeneral,
-    postgres_text: PostgresText,
-    postgres_csv: PostgresCsv,
-    postgres_json: PostgresJson,
-    groonga: Groonga,
-    slowlog: SlowPlain,
-    slowlog_json: SlowJson,
-    solr: Solr,
-    json: Json,
-    ltsv: Ltsv,
-    csv: Csv,
-    line: Pattern,
-}
+each_format!(run);
 
 /// What a log is, and how a stream of it is cut, are found out before any format reads it.
 #[test]
