@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from searchbench.analysis.answer import Rank
 from searchbench.analysis.judgement import Comparison, Estimate, Interval
 from searchbench.analysis.roles import results
-from searchbench.analysis.roles.compared import with_verdicts
+from searchbench.analysis.roles.compared import said_beside, with_verdicts
 from searchbench.analysis.roles.model import Beside
 from searchbench.report.tables import roles as tables
 from searchbench.study.planner import make_plan
@@ -83,6 +85,35 @@ def test_readers_beside_a_writer_have_the_ratio_and_the_verdict_of_their_compari
     text = str(tables.beside([found]))
     assert "not resolved" in text
     assert "not judged" in text
+
+
+def beside(name: str, ratio: float, judged: str, metric: str = "throughput") -> Beside:
+    found = Estimate(ratio, "ratio", 3, Interval(ratio / 1.1, ratio * 1.1, 0.95, "t"))
+    return Beside(name, name, "idle", "idle", {metric: found}, judged={metric: judged})
+
+
+def test_a_study_with_roles_begins_with_what_they_take_from_the_readers() -> None:
+    half, some = beside("half", 0.5, "slower"), beside("some", 0.9, "slower")
+    unsure = beside("unsure", 0.4, "not resolved")
+    other = beside("other", 0.1, "not comparable")
+    first, *rest = said_beside([unsure, some, other, half], "throughput")
+    assert first.rank is Rank.ANSWER
+    assert first.text.startswith("half: throughput is 0.5 times (95 % interval 0.455–0.55) that of")
+    assert [s.text.partition(":")[0] for s in rest] == ["some", "unsure"]
+    assert all(s.rank is Rank.MORE for s in rest)
+    assert rest[-1].text.endswith("that of idle, which is not resolved.")
+    # Of times the greatest ratio is the greatest loss.
+    slow = [beside(n, r, "slower", "service_p99") for n, r in (("a", 1.2), ("b", 3.0))]
+    assert said_beside(slow, "service_p99")[0].text.startswith("b: p99 of service time is 3 times")
+    first, *rest = said_beside(
+        [unsure, replace(unsure, label="too", treatment="too")], "throughput"
+    )
+    assert (first.rank, first.text) == (
+        Rank.ANSWER,
+        "What the roles take from the readers is resolved in none of 2 cases, by throughput.",
+    )
+    assert len(rest) == 2
+    assert said_beside([other, beside("x", 0.5, "not judged")], "throughput") == []
 
 
 def test_where_a_writer_always_writes_reports_are_held_against_the_writer_alone() -> None:

@@ -423,6 +423,12 @@ def test_who_asks_from_how_many_rows_on_is_answered_first() -> None:
         "slow took longer than singles at each number of rows between 1 and 10,000 rows, which is "
         "resolved at 4 of 5; nothing shows that they change places there."
     )
+    open_ = compared_at_each("singles", "slow", **{f"at_{n}": "not resolved" for n in ROWS})
+    (said,) = sentences([apart], open_)
+    assert said == (
+        "Which of singles and slow is faster is not resolved at any number of rows between 1 and "
+        "10,000 rows."
+    )
     # Methods that do not return the same rows are not held against each other.
     assert sentences([apart], compared_at_each("singles", "slow", at_10="not comparable")) == []
     assert sentences([apart], {}) == []

@@ -73,7 +73,8 @@ def sentences(operations: Sequence[OperationResult], verdicts: Verdicts) -> list
         told += [f"{name}{sentence(c)}." for c in sure]
         methods = list(dict.fromkeys(m.method for m in each.methods))
         if not sure and each.by_rows and len(methods) == 2:
-            told += [f"{name}{clause}." for clause in _of_no_crossing(each, *methods, verdicts)]
+            a, b = methods
+            told += [f"{name}{clause}." for clause in _of_no_crossing(each, a, b, verdicts)]
     return told
 
 
@@ -101,6 +102,9 @@ def _of_no_crossing(of: OperationResult, a: str, b: str, verdicts: Verdicts) -> 
     if len(longer) == 1:
         slower, faster = (a, b) if longer == {True} else (b, a)
         sure = sum(c is not None and c.verdict in ("faster", "slower") for _, _, c in found)
+        if not sure:
+            yield f"Which of {a} and {b} is faster is not resolved at any number of rows {between}"
+            return
         yield (
             f"{slower} took longer than {faster} at each number of rows {between}, which is "
             f"resolved at {sure} of {len(found)}; nothing shows that they change places there"
