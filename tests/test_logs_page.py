@@ -146,6 +146,55 @@ def test_an_hour_that_stands_out_is_said_after_shares_of_all(tmp_path: Path) -> 
     )
 
 
+def test_what_found_nothing_is_told_of_both_halves_of_the_time(tmp_path: Path) -> None:
+    made = [
+        {"time": 1_767_225_600 + 10 * i, "took_ms": 5, "q": f"w{i}",
+         "hits": 0 if i % (20 if i < 1000 else 5) == 0 else 3}
+        for i in range(2000)
+    ]  # fmt: skip
+    found = judged(rows(tmp_path / "a.jsonl", made), zone="UTC")
+    (text,) = (r.text for r in found.remarks if r.title == "No hits")
+    assert text == (
+        "12 % of the searches found nothing: 5 % in the first half of the time, 20 % in the second."
+    )
+    # Where half of the searches do not say what they found, minutes have no share.
+    made += [{**row, "hits": None} for row in made]
+    found = judged(rows(tmp_path / "b.jsonl", made), zone="UTC")
+    (text,) = (r.text for r in found.remarks if r.title == "No hits")
+    assert "half" not in text
+
+
+def test_a_unit_that_nobody_named_is_told(tmp_path: Path) -> None:
+    made = [{"time": 1_767_225_600 + i, "took": 0.02, "q": f"w{i}"} for i in range(30)]
+    path = rows(tmp_path / "a.jsonl", made)
+    (told,) = (r for r in judged(path).remarks if r.title == "Unit of times")
+    assert told.text == (
+        "a.jsonl: 30 × a duration named `took`, taken for milliseconds as Elasticsearch writes it."
+    )
+    named = count(find([path]), Options(columns=(("took", "duration", "s"),)))
+    assert named.numbers("minutes", "max_ns").max() == 20_000_000
+    assert "Unit of times" not in [r.title for r in judge_log(named).remarks]
+    unnamed = count(find([path]), Options(columns=(("took", "duration", ""),)))
+    (told,) = (r for r in judge_log(unnamed).remarks if r.title == "Unit of times")
+    assert told.text == "a.jsonl: 30 × a duration without a unit, taken for seconds."
+    units = rows(tmp_path / "b.jsonl", [{**row, "took": "20ms"} for row in made])
+    assert "Unit of times" not in [r.title for r in judged(units).remarks]
+
+
+def test_the_terminal_names_the_worst_minutes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = [
+        {"time": 1_767_225_600 + 10 * i, "took_ms": 9000 if i == 300 else 10, "q": f"w{i}"}
+        for i in range(600)
+    ]
+    path = rows(tmp_path / "a.jsonl", made)
+    assert app(["logs", str(path), "--zone", "UTC"]) == 0
+    shown = capsys.readouterr().out
+    table = shown[shown.index("worst minutes") :].splitlines()
+    assert table[1].split() == ["2026-01-01", "00:50", "6", "1.51", "s", "9", "s", "w300"]
+
+
 def test_a_share_of_all_and_a_long_time_are_not_written_with_powers_of_ten() -> None:
     assert [percent(s) for s in (0, 0.0123, 0.5, 0.994, 0.997, 1)] == [
         "0 %", "1.2 %", "50 %", "99 %", "more than 99 %", "100 %",

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from searchbench.analysis.logs.judge import judge_log
+from searchbench.analysis.logs.remarks import clock_of
 from searchbench.cli import app
 from searchbench.errors import QueryError
 from searchbench.logs import record as records
@@ -139,3 +140,44 @@ def test_zones_are_said_for_all_and_for_single_servers(
     assert json.loads(capsys.readouterr().out)["zones"] == {"db1": "Asia/Tokyo"}
     kept = records.open_log(record)
     assert min(minutes(kept.counts)) == int(AUTUMN.timestamp()) // 60
+
+
+def postgres(stamps: list[str]) -> str:
+    return "".join(
+        f"{stamp} [7] app@shop LOG:  duration: 2.1 ms  statement: SELECT id FROM t WHERE v LIKE 'w'\n"
+        for stamp in stamps
+    )
+
+
+def test_letters_of_a_zone_are_told_and_not_taken_for_one(tmp_path: Path) -> None:
+    """CET is told, UTC and an offset are known: `-03` is how PostgreSQL names America/Sao_Paulo."""
+    day = "2026-11-22 11:03:13.123"
+    path = tmp_path / "pg.log"
+    path.write_text(postgres([f"{day} CET"] * 20))
+    found = count(find([path]), Options())
+    judged = judge_log(found)
+    assert "pg.log: 20 times have letters for their zone" in said(judged, "Zone not known")
+    assert clock_of(judged) == "as the log writes it"
+    named = judge_log(count(find([path]), BERLIN), zone="Europe/Berlin")
+    assert said(named, "Zone not known") == ""
+    assert min(minutes(count(find([path]), BERLIN))) == min(minutes(found)) - 60
+    for zone, behind in (("UTC", 0), ("-03", 180), ("+0530", -330)):
+        path.write_text(postgres([f"{day} {zone}"] * 20))
+        known = count(find([path]), Options())
+        assert min(minutes(known)) == min(minutes(found)) + behind, zone
+        assert said(judge_log(known), "Zone not known") == "", zone
+        assert clock_of(judge_log(known)).startswith("UTC"), zone
+    path.write_text(postgres([f"{day} CET"] * 20 + [f"{day} UTC"] * 20))
+    assert clock_of(judge_log(count(find([path]), Options()))).startswith("UTC where")
+
+
+def test_a_zone_for_a_server_without_a_log_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "db1.log"
+    path.write_text(log("Asia/Tokyo", AUTUMN, 1, 30))
+    assert app(["logs", str(path), "--zone", "db=Asia/Tokyo"]) == 0
+    assert (
+        "A zone for no log: --zone db=Asia/Tokyo changed nothing: no log is of a server db. The "
+        "servers are db1."
+    ) in " ".join(capsys.readouterr().out.split())

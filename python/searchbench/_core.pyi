@@ -48,8 +48,10 @@ LOG_BLOCK_BYTES: int
 LOG_LONG_LINES: str
 LOG_CUT_LINES: str
 # Notes on hours in which clocks are set: no zone is known and the clock went back as if it were set
-# back; entries of the first passing of an hour that passed twice, and of the second.
+# back; entries of the first passing of an hour that passed twice, and of the second. And of times
+# whose zone is letters that several zones share.
 LOG_HOUR_BACK: str
+LOG_LETTERS: str
 LOG_TWICE: str
 LOG_SECOND: str
 

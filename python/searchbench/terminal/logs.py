@@ -13,6 +13,7 @@ from searchbench.report.document.text import line, short
 from searchbench.terminal import out
 
 _ROWS = 10
+_WORST = 3
 
 
 class Ticking:
@@ -63,6 +64,7 @@ def show(of: LogJudgement, took_s: float, page: Path | None) -> None:
         if len(rows) > 1 or (rows and title == "class"):
             groups(title, rows, of)
     _served(of)
+    _worst(of)
     _asked("asked most", of.most)
     _asked("most time in all", [a for a in of.longest if a.total_s > 0])
     _asked("without hits", [a for a in of.without_hits if a.zero])
@@ -143,6 +145,18 @@ def _asked(title: str, rows: Sequence[Asked]) -> None:
         for a in rows[:5]
     ]
     out.table(("times", *(["indexes"] if several else []), "in all", "longest", title), cells)
+
+
+def _worst(of: LogJudgement) -> None:
+    """The minutes in which most time was waited, where there are enough to choose from."""
+    if len(of.over) < 2 or not of.worst:
+        return
+    out.say()
+    cells = [
+        (moment(m.at_s), f"{m.n:,}", seconds(m.mean_s), seconds(m.max_s), short(m.slowest, 50))
+        for m in of.worst[:_WORST]
+    ]
+    out.table(("worst minutes", "searches", "mean", "longest", "the longest search"), cells)
 
 
 def _served(of: LogJudgement) -> None:

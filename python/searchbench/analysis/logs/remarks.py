@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import PurePath
@@ -39,6 +40,7 @@ _OTHERS_SHARE = 0.01
 
 _ALL = 0.99  # of the searches, which are then called all
 MANY = 0.01  # of the searches or lines: a share that is worth a word
+_HALF = 100  # searches that half of a log's time needs to be told from the other half
 _NAME = 60  # letters of a class within a sentence
 
 # Their stamps never name a zone.
@@ -47,14 +49,19 @@ _NO_ZONE = frozenset(("sphinx", "sphinxql", "groonga"))
 
 def clock_of(of: LogJudgement) -> str:
     """By which clock the times are that are shown, in words."""
-    rest = {str(s["format"]) for s in of.sources if s["entries"] and s["server"] not in of.zones}
+    rest = [s for s in of.sources if s["entries"] and s["server"] not in of.zones]
     if of.zone or (of.zones and not rest):
         return "UTC"
     if of.zones:
         return "UTC where the zone is known, else as the log writes it"
-    if rest <= _NO_ZONE:
+    if all(s["format"] in _NO_ZONE or _lettered(s) == s["entries"] for s in rest):
         return "as the log writes it"
     return "UTC where the log names its zone, else as it writes it"
+
+
+def _lettered(source: Mapping[str, object]) -> int:
+    """Entries whose stamp has letters for its zone that do not say which zone it is."""
+    return int(dict(source["notes"]).get(_core.LOG_LETTERS, 0))  # type: ignore[call-overload]
 
 
 def seconds(value: float | None, resolution_s: float | None = None) -> str:
@@ -260,7 +267,8 @@ def _answers(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         yield Remark("note", "Hits", "The log does not say how much was found, so what found "
                       "nothing cannot be counted.")  # fmt: skip
     elif all_.zero >= MANY:
-        yield Remark("note", "No hits", f"{percent(all_.zero)} of the searches found nothing.")
+        text = f"{percent(all_.zero)} of the searches found nothing"
+        yield Remark("note", "No hits", f"{text}{_nothing_over_time(of, all_)}.")
     told = [row for row in of.by.get("server", ()) if row.errors is not None]
     if all_.errors is None and told:
         n = sum(row.n for row in told)
@@ -282,6 +290,25 @@ def _answers(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         )  # fmt: skip
     if of.parts:
         yield Remark("note", "As asked, as served", _served(of, all_))
+
+
+def _nothing_over_time(of: LogJudgement, all_: Row) -> str:
+    """The same share in the first half of the log's time and in the second, where both have many
+    searches. It is told, not judged: days differ, and searches of one time are alike. Nothing where
+    the log does not say of all searches what they found: minutes have no count of those.
+    """
+    known = sum(m.zero for m in of.over) / (all_.zero or math.inf)
+    if of.first_s is None or of.last_s is None or known < _ALL * all_.n:
+        return ""
+    middle = (of.first_s + of.last_s) / 2
+    halves = ([m for m in of.over if m.at_s + of.step_s <= middle],
+              [m for m in of.over if m.at_s >= middle])  # fmt: skip
+    n = [sum(m.n for m in half) for half in halves]
+    if min(n) < _HALF:
+        return ""
+    first, second = (percent(sum(m.zero for m in half) / of_it)
+                     for half, of_it in zip(halves, n, strict=True))  # fmt: skip
+    return f": {first} in the first half of the time, {second} in the second"
 
 
 def _served(of: LogJudgement, all_: Row) -> str:
@@ -349,6 +376,7 @@ def _copies(of: LogJudgement) -> Iterator[Remark]:
 
 def _reading(of: LogJudgement) -> Iterator[Remark]:
     yield from _copies(of)
+    yield from _zones(of)
     for source in of.sources:
         name = PurePath(str(source["path"])).name
         if source["refused"]:
@@ -366,6 +394,14 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
         notes = dict(source["notes"])  # type: ignore[call-overload]
         zoned = bool(of.zone) or source["server"] in of.zones
         yield from _set_back(source, name, notes, zoned=zoned)
+        if letters := notes.pop(_core.LOG_LETTERS, 0):
+            yield Remark(
+                "warning", "Zone not known",
+                f"{name}: {letters:,} times have letters for their zone, such as CET or EST. Several "
+                "zones share such letters, so these times are shown as the log writes them.",
+                "Name the zone with --zone Europe/Paris, or that of one server with "
+                f"--zone {source['server'] or 'NAME'}=Europe/Paris.",
+            )  # fmt: skip
         if source.get("goes_on"):
             yield Remark(
                 "note", "Rotated files",
@@ -373,8 +409,24 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
                 "in one and ends in the other is counted once.",
             )  # fmt: skip
         yield from _long(source, name, notes)
+        for what in [what for what in notes if what.startswith("a duration ")]:
+            yield Remark(
+                "note", "Unit of times", f"{name}: {notes.pop(what):,} × {what}.",
+                "If they are of another unit, name it: --column NAME=duration:ms (s, ms, us, ns).",
+            )  # fmt: skip
         for what, n in notes.items():
             yield Remark("note", "Not sure", f"{name}: {n:,} × {what}.")
+
+
+def _zones(of: LogJudgement) -> Iterator[Remark]:
+    """Zones that the user named for servers of which there is no log."""
+    servers = sorted({str(s["server"]) for s in of.sources})
+    for name in sorted(set(of.zones) - set(servers)):
+        yield Remark(
+            "warning", "A zone for no log",
+            f"--zone {name}={of.zones[name]} changed nothing: no log is of a server {name}.",
+            f"The servers are {listed(servers[:10])}" + (", .." if len(servers) > 10 else "") + ".",
+        )  # fmt: skip
 
 
 def _set_back(

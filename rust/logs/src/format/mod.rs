@@ -24,7 +24,7 @@ mod syslog;
 pub use amid::{Amid, Before, after, behind, goes_before, has_lines, since_last, whole};
 pub use hold::{hold, waits};
 pub use mysql::begins_slow;
-pub use prefix::looks_text;
+pub use prefix::{LETTERS, looks_text};
 
 use crate::clock::{Clock, Zone};
 use crate::entry::{Entry, NO_TIME};

@@ -7,7 +7,7 @@
 use crate::clock::{Clock, decimal, duration, number};
 use crate::entry::{Entry, Fault, Kind, NO_TIME, UNKNOWN};
 use crate::format::access::target;
-use crate::format::roles::{Meaning, ROLES, Role, Said, meaning, unit};
+use crate::format::roles::{Meaning, ROLES, Role, Said, meaning, said_without, unit};
 use crate::format::{Out, Reader, Settings, csv, json};
 use crate::source::{Block, Lines};
 use crate::sql::{Dialect, statement};
@@ -48,6 +48,7 @@ struct Row {
     values: [Vec<u8>; ROLES.len()],
     ranks: [usize; ROLES.len()],
     unit_ns: u64,
+    assumed: &'static str,
     /// Whether there is a field for what was asked, though it may be empty.
     asks: bool,
 }
@@ -68,7 +69,7 @@ impl Row {
             if !self.values[at].is_empty() {
                 self.ranks[at] = meaning.rank;
                 if meaning.role == Role::Duration {
-                    self.unit_ns = meaning.unit_ns;
+                    (self.unit_ns, self.assumed) = (meaning.unit_ns, meaning.assumed);
                 }
             }
         }
@@ -138,6 +139,7 @@ fn pieces(pattern: &str) -> Result<(Vec<u8>, Vec<Piece>), String> {
         let meaning = role.map(|role| Meaning {
             role,
             unit_ns,
+            assumed: said_without(role, unit_ns),
             rank,
         });
         found.push(Piece {
@@ -288,6 +290,10 @@ impl Named {
             };
             let found = duration(spent, unit_ns).ok_or("its duration cannot be read")?;
             (entry.ns, entry.resolution_ns) = found;
+            // A value may name its unit, as `1.2ms` does.
+            if !row.assumed.is_empty() && spent.last().is_some_and(u8::is_ascii_digit) {
+                out.seen.note(row.assumed, 1);
+            }
         }
         let hits = row.get(Role::Hits);
         entry.hits = number(hits).map_or(UNKNOWN, |n| n as u64);

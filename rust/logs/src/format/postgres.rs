@@ -6,13 +6,15 @@
 //! process later. Lines are written at the end, so the beginning is the time less the duration. An
 //! error has no duration, and its statement follows. There are no row counts: whether a search
 //! found nothing is not known.
+//!
+//! Longer than 450 lines: its three forms share what is known of a process.
 
 use std::collections::HashMap;
 
 use crate::clock::{Clock, duration};
 use crate::entry::{Entry, Fault, Kind, NO_TIME, UNKNOWN};
 use crate::format::amid::{behind, line_at};
-use crate::format::prefix::{cut, stamp_in};
+use crate::format::prefix::{LETTERS, cut, lettered, stamp_in};
 use crate::format::{Out, Reader, Settings, csv, json};
 use crate::saved::{Saved, Saving};
 use crate::scan;
@@ -30,6 +32,8 @@ pub enum Form {
 #[derive(Default)]
 struct Message<'a> {
     at_ns: i64,
+    /// Its stamp names a zone that cannot be known.
+    lettered: bool,
     process: &'a [u8],
     severity: &'a [u8],
     text: &'a [u8],
@@ -88,6 +92,17 @@ impl Postgres {
         }
     }
 
+    /// The instant of the stamp in a prefix, whether its zone is letters that nobody explained, and
+    /// what is behind it.
+    fn instant(&mut self, prefix: &[u8]) -> (i64, bool, usize) {
+        let Some((from, to)) = stamp_in(prefix) else {
+            return (NO_TIME, false, 0);
+        };
+        let at_ns = self.clock.iso_ns(&prefix[from..to]).unwrap_or(NO_TIME);
+        let lettered = self.clock.zone.0.is_empty() && lettered(&prefix[to..]);
+        (at_ns, lettered, to)
+    }
+
     fn entry(
         &mut self,
         message: &Message<'_>,
@@ -125,10 +140,12 @@ impl Postgres {
             user,
             ..Entry::default()
         };
+        out.seen.note(LETTERS, u64::from(message.lettered));
         out.entry(&entry);
     }
 
     fn other(message: &Message<'_>, class: &'static [u8], fault: Fault, out: &mut Out<'_>) {
+        out.seen.note(LETTERS, u64::from(message.lettered));
         out.entry(&Entry {
             at_ns: message.at_ns,
             kind: Kind::Other,
@@ -235,9 +252,8 @@ impl Postgres {
         let Some((prefix, severity, text)) = cut(line) else {
             return;
         };
-        let stamp = stamp_in(prefix);
-        let at_ns = stamp.and_then(|(from, to)| self.clock.iso_ns(&prefix[from..to]));
-        let rest = &prefix[stamp.map_or(0, |s| s.1)..];
+        let (at_ns, lettered, behind) = self.instant(prefix);
+        let rest = &prefix[behind..];
         let process = memchr::memchr(b'[', rest)
             .and_then(|at| Some(&rest[at + 1..at + memchr::memchr(b']', &rest[at..])?]))
             .unwrap_or(b"");
@@ -251,7 +267,8 @@ impl Postgres {
             .split(|&b| b == b' ')
             .find_map(|part| memchr::memchr(b'@', part).map(|at| &part[..at]));
         let message = Message {
-            at_ns: at_ns.unwrap_or(NO_TIME),
+            at_ns,
+            lettered,
             process,
             severity,
             text,
@@ -309,10 +326,10 @@ impl Postgres {
             csv::unquoted(cells[19], asked);
             csv::unquoted(cells[1], user);
             csv::unquoted(cells.get(22).copied().unwrap_or(b""), app);
-            let stamp = stamp_in(cells[0]);
-            let at_ns = stamp.and_then(|(from, to)| self.clock.iso_ns(&cells[0][from..to]));
+            let (at_ns, lettered, _) = self.instant(cells[0]);
             let message = Message {
-                at_ns: at_ns.unwrap_or(NO_TIME),
+                at_ns,
+                lettered,
                 process: cells[3],
                 severity: cells[11],
                 text,
@@ -346,10 +363,10 @@ impl Postgres {
         if !whole || severity.is_empty() {
             return false;
         }
-        let place = stamp_in(stamp);
-        let at_ns = place.and_then(|(from, to)| self.clock.iso_ns(&stamp[from..to]));
+        let (at_ns, lettered, _) = self.instant(stamp);
         let message = Message {
-            at_ns: at_ns.unwrap_or(NO_TIME),
+            at_ns,
+            lettered,
             process,
             severity,
             text,

@@ -61,7 +61,8 @@ pub fn looks_json(line: &[u8]) -> bool {
         && memchr::memmem::find(line, b"\"error_severity\":").is_some()
 }
 
-/// Where a stamp is in a prefix: its beginning and its end, without a name of a zone.
+/// Where a stamp is in a prefix: its beginning and its end, with its zone where that is an
+/// offset or UTC.
 pub fn stamp_in(prefix: &[u8]) -> Option<(usize, usize)> {
     let at = prefix.windows(11).position(|w| {
         w[4] == b'-' && w[7] == b'-' && w[10] == b' ' && w[..4].iter().all(u8::is_ascii_digit)
@@ -76,8 +77,30 @@ pub fn stamp_in(prefix: &[u8]) -> Option<(usize, usize)> {
             .take_while(|b| b.is_ascii_digit())
             .count();
     }
-    if prefix[end..].starts_with(b" UTC") || prefix[end..].starts_with(b" GMT") {
+    let behind = &prefix[end..];
+    if behind.starts_with(b" UTC") || behind.starts_with(b" GMT") {
         end += 4;
+    } else if let [b' ', b'+' | b'-', digits @ ..] = behind {
+        // Zones without letters are written so: `-03` of America/Sao_Paulo, `+0330` of Asia/Tehran.
+        let many = digits.iter().take_while(|b| b.is_ascii_digit()).count();
+        if matches!(many, 2 | 4) {
+            end += 2 + many;
+        }
     }
     Some((at, end))
+}
+
+/// What is noted of a stamp with such a zone.
+pub const LETTERS: &str = "a time with letters for its zone that several zones share";
+
+/// Whether what is behind a stamp is letters for a zone, such as ` CET`, that do not say which.
+pub fn lettered(behind: &[u8]) -> bool {
+    let Some(letters) = behind.strip_prefix(b" ") else {
+        return false;
+    };
+    let many = letters
+        .iter()
+        .take_while(|b| b.is_ascii_uppercase())
+        .count();
+    matches!(many, 2..=5) && !letters.get(many).is_some_and(u8::is_ascii_alphanumeric)
 }

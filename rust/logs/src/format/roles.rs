@@ -90,8 +90,29 @@ pub fn unit(name: &str) -> Option<u64> {
 pub struct Meaning {
     pub role: Role,
     pub unit_ns: u64,
+    /// What is to be said of the unit, where nobody named it.
+    pub assumed: &'static str,
     pub rank: usize,
 }
+
+/// Names of durations that do not say their unit, and what is noted of it.
+const ASSUMED: [(&str, &str); 3] = [
+    (
+        "took",
+        "a duration named `took`, taken for milliseconds as Elasticsearch writes it",
+    ),
+    (
+        "request_time",
+        "a duration named `request_time`, taken for seconds as nginx writes it",
+    ),
+    (
+        "reqtime",
+        "a duration named `reqtime`, taken for seconds as nginx writes it",
+    ),
+];
+
+/// The same of a column that the user named without a unit.
+pub const SECONDS: &str = "a duration without a unit, taken for seconds";
 
 /// A column that the user named: NAME, its role, the unit of a duration in nanoseconds or 0.
 pub type Said = (Vec<u8>, Role, u64);
@@ -102,6 +123,7 @@ pub fn meaning(name: &[u8], said: &[Said]) -> Option<Meaning> {
         return Some(Meaning {
             role: *role,
             unit_ns: *unit_ns,
+            assumed: said_without(*role, *unit_ns),
             rank: 0,
         });
     }
@@ -111,9 +133,20 @@ pub fn meaning(name: &[u8], said: &[Said]) -> Option<Meaning> {
     if said.iter().any(|(_, r, _)| *r == role) {
         return None;
     }
+    let assumed = ASSUMED.iter().find(|(n, _)| n.as_bytes() == name);
     Some(Meaning {
         role,
         unit_ns,
+        assumed: assumed.map_or("", |(_, what)| what),
         rank: rank + 1,
     })
+}
+
+/// What is to be said of the unit of a column that the user named.
+pub fn said_without(role: Role, unit_ns: u64) -> &'static str {
+    if role == Role::Duration && unit_ns == 0 {
+        SECONDS
+    } else {
+        ""
+    }
 }
