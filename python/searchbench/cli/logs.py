@@ -156,6 +156,8 @@ def logs(
     if len(lines) > 1:
         raise SearchbenchError(f"--column: {lines[0]} and {lines[1]} are both to be the line; name "
                                "one of them")  # fmt: skip
+    if threads < 0:
+        raise SearchbenchError(f"--threads {threads}: write how many cores to use, or 0 for all")
     of_all, zones = zones_said(zone or ())
     options = Options(
         zone=of_all,

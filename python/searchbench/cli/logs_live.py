@@ -66,7 +66,8 @@ def live(
     if as_json:
         out.as_json(plain(judged))
     elif judged.all is None and not judged.others:
-        out.say(f"Nothing was added to {', '.join(watch.names)} in {now - began:.0f} s.")
+        names = ", ".join(watch.names) or "the folder"
+        out.say(f"Nothing was added to {names} in {now - began:.0f} s.")
     else:
         shown.show(judged, now - began, page)
     return 0 if judged.all is not None else 1

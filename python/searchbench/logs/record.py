@@ -25,6 +25,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from searchbench import _core
 from searchbench.errors import RecordError
 from searchbench.logs.counts import TEXTS, Counting, Counts, Options, Stored, count
 from searchbench.logs.opened import joined, kept, open_in, with_open
@@ -196,7 +197,9 @@ def add(
 
 def _joined(before: list[dict[str, Any]], read: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """All sources; of one that was gone on with, its parts together, under its newest name."""
-    found = list(before)
+    # Of what was left out the last time, this reading says what became of it.
+    now_read = {source["path"] for source in read}
+    found = [s for s in before if not (s["refused"] and s["path"] in now_read)]
     for source in read:
         known_as = source["known_as"]
         old = next((s for s in found if known_as and identity(s) == known_as), None)
@@ -208,6 +211,11 @@ def _joined(before: list[dict[str, Any]], read: list[dict[str, Any]]) -> list[di
         merged = {**now, **{name: joined(old, source)[name] for name in _SEEN}}
         merged["format"] = source["format"] or old["format"]
         merged["goes_on"] = bool(old.get("goes_on"))
+        # A file is damaged as it was read the last time: it may have been replaced by a whole one.
+        merged["notes"] = {
+            what: source["notes"].get(what, 0) if what == _core.LOG_DAMAGED else n
+            for what, n in merged["notes"].items()
+        }
         found[found.index(old)] = merged
     return found
 

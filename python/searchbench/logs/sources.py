@@ -7,6 +7,7 @@ import glob
 import gzip
 import hashlib
 import io
+import os
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -77,8 +78,8 @@ def find(
         if str(given) == STANDARD_INPUT:
             paths.append(STANDARD_INPUT)
         elif path.is_dir():
-            found = sorted(p for p in path.rglob("*") if p.is_file() and _may_be_a_log(p, lines))
-            if not found:
+            found = _within(path, lines)
+            if not found and not growing:
                 raise QueryError(f"{path} has no files; name the log or its folder")
             paths += [str(p) for p in found]
             called |= {str(p): name for p in found if (name := below(path, str(p)))}
@@ -88,7 +89,7 @@ def find(
         else:
             paths.append(str(path))
     paths = _once(paths, links=growing)
-    if not paths:
+    if not paths and not (growing and files):
         raise QueryError("which log? name a file, a folder, or - for standard input")
     for each in paths:
         if each != STANDARD_INPUT and is_parquet(each):
@@ -105,6 +106,20 @@ def find(
         )
         for p in paths
     ]
+
+
+def _within(folder: Path, lines: str) -> list[Path]:
+    """The files below a folder that may be logs, and folders that cannot be looked into: the core
+    says of each why it is left out.
+    """
+    hidden: list[OSError] = []
+    found = [
+        Path(where, name)
+        for where, _, names in os.walk(folder, onerror=hidden.append)
+        for name in names
+        if Path(where, name).is_file() and _may_be_a_log(Path(where, name), lines)
+    ]
+    return sorted([*found, *(Path(str(error.filename)) for error in hidden)])
 
 
 def _once(paths: Iterable[str], *, links: bool) -> list[str]:
@@ -211,7 +226,11 @@ def known_again(sources: Sequence[Source], before: Sequence[dict[str, Any]]) -> 
         if source.path == STANDARD_INPUT:
             found.append(source)
             continue
-        head = _head(source)
+        try:
+            head = _head(source)
+        except QueryError:  # the core says why it is left out
+            found.append(source)
+            continue
         same = [old for old in before if _is_that(source, head, old)]
         # Of two that are both meant, the one of its name, or else the one that goes further.
         old = max(
@@ -249,7 +268,7 @@ def identity(read: dict[str, Any]) -> str:
 def tail(source: Source, read_bytes: int) -> str:
     """A digest of what was read last, up to a place in the unpacked file; "" of standard input.
 
-    Also "" where the file is gone or damaged, or is shorter.
+    Also "" where the file is gone, or can be read less far.
     """
     if source.path == STANDARD_INPUT or not read_bytes:
         return ""
@@ -257,7 +276,7 @@ def tail(source: Source, read_bytes: int) -> str:
     try:
         with _unpacked(source) as stream:
             _pass_over(stream, begin)
-            last = stream.read(read_bytes - begin)
+            last = _upto_damage(stream, read_bytes - begin)
     except (OSError, EOFError, zlib.error, pa.ArrowException):
         return ""
     return _digest(last) if len(last) == read_bytes - begin else ""
@@ -324,11 +343,20 @@ def _head(source: Source) -> bytes:
     """The first bytes, unpacked as the core unpacks them; fewer where it is damaged."""
     try:
         with _unpacked(source) as stream:
-            return stream.read(_HEAD_BYTES)
-    except OSError as error:
-        raise QueryError(f"{source.path} cannot be read: {error.strerror or error}") from error
-    except (EOFError, zlib.error, pa.ArrowException) as error:
-        raise QueryError(f"{source.path} is damaged: {error}") from error
+            return _upto_damage(stream, _HEAD_BYTES)
+    except (OSError, pa.ArrowException) as error:
+        why = getattr(error, "strerror", None) or error
+        raise QueryError(f"{source.path} cannot be read: {why}") from error
+
+
+def _upto_damage(stream: BinaryIO, n: int) -> bytes:
+    """So many bytes; fewer where the file ends, or cannot be unpacked any further."""
+    found = b""
+    with suppress(EOFError, zlib.error, gzip.BadGzipFile, pa.ArrowException):
+        # One reading at a time: a longer one that fails gives nothing of what came before.
+        while len(found) < n and (some := stream.read1(n - len(found))):  # type: ignore[attr-defined]
+            found += some
+    return found
 
 
 @contextmanager
@@ -355,5 +383,5 @@ def _pass_over(stream: BinaryIO, n: int) -> None:
     if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
         stream.seek(n, io.SEEK_CUR)
         return
-    while n > 0 and (some := stream.read(min(n, 1 << 20))):
+    while n > 0 and (some := stream.read1(min(n, 1 << 20))):  # type: ignore[attr-defined]
         n -= len(some)

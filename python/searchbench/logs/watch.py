@@ -93,7 +93,7 @@ class Watch:
         for source in sources:
             if (grows := self._grows(source.path, at_s)) is not None:
                 self._watched.append(_Watched(source, grows, _nothing(source)))
-        if not self._watched:
+        if sources and not self._watched:
             raise QueryError(
                 f"{sources[0].path} is packed, so it will not grow; leave out --live to read it"
             )
@@ -145,7 +145,9 @@ class Watch:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing can follow: all are pipes that ended."""
+        """Whether nothing can follow: all are pipes that ended. A log may come into a folder."""
+        if not self._watched and self._again is not None:
+            return False
         return all(each.grows.ended for each in self._watched)
 
     def wait(self, most_s: float) -> None:

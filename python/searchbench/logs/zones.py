@@ -56,6 +56,8 @@ def zones_said(said: Iterable[str]) -> tuple[str, tuple[tuple[str, str], ...]]:
     of_all, found = "", dict[str, str]()
     for text in said:
         server, equals, zone = text.rpartition("=")
+        if equals and not (server and zone):
+            raise QueryError(f"--zone {text}: write NAME=ZONE, as in db1=America/New_York")
         offsets(zone)
         if not equals:
             if of_all:

@@ -67,7 +67,7 @@ def show(of: LogJudgement, took_s: float, page: Path | None) -> None:
     _worst(of)
     _asked("asked most", of.most)
     _asked("most time in all", [a for a in of.longest if a.total_s > 0])
-    _asked("without hits", [a for a in of.without_hits if a.zero])
+    _asked("without hits", [a for a in of.without_hits if a.zero], zero=True)
     if page is not None:
         out.say(f"\npage: {page}")
 
@@ -129,7 +129,8 @@ def groups(title: str, rows: Sequence[Row], of: LogJudgement) -> None:
         out.say(f"and {len(rows) - _ROWS} more: see --json or the page")
 
 
-def _asked(title: str, rows: Sequence[Asked]) -> None:
+def _asked(title: str, rows: Sequence[Asked], *, zero: bool = False) -> None:
+    """A table of queries; ``zero``: with how often each found nothing."""
     if not rows:
         return
     out.say()
@@ -137,6 +138,7 @@ def _asked(title: str, rows: Sequence[Asked]) -> None:
     cells = [
         (
             f"{a.n:,}",
+            *([f"{a.zero:,}"] if zero else []),
             *([f"{a.indexes:,}"] if several else []),
             seconds(a.total_s),
             seconds(a.max_s),
@@ -144,7 +146,7 @@ def _asked(title: str, rows: Sequence[Asked]) -> None:
         )
         for a in rows[:5]
     ]
-    out.table(("times", *(["indexes"] if several else []), "in all", "longest", title), cells)
+    out.table(("times", *(["no hits"] if zero else []), *(["indexes"] if several else []), "in all", "longest", title), cells)
 
 
 def _worst(of: LogJudgement) -> None:

@@ -131,7 +131,9 @@ def _share(value: float | None) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    """What is followed, in few letters."""
+    """What is followed, in few letters; an empty folder has nothing yet."""
+    if not names:
+        return "no log yet"
     if len(names) > 1:
         return f"{PurePath(names[0]).name} and {counted(len(names) - 1, 'more log')}"
     return "standard input" if names[0] == "-" else PurePath(names[0]).name

@@ -15,7 +15,7 @@ use crate::format::{Format, Out, Reader, Seen, reader};
 use crate::queries::{Local, Shared};
 use crate::run::{Follows, Open, Options, Read as Done, Source};
 use crate::seam::{Moved, before, newlines, tail};
-use crate::source::{Cutter, Opened, open};
+use crate::source::{Cutter, Damage, Opened, open};
 use crate::tally::Tally;
 
 /// The parts of what was asked, in this order.
@@ -129,7 +129,7 @@ pub fn read(
         if let Some((_, format, _)) = &going_on {
             named.format = format.name().to_owned();
         }
-        let (format, mut stream) = match opened(&named) {
+        let (format, mut stream, damage) = match opened(&named) {
             Ok(found) => found,
             Err(why) if going_on.is_some() => return Err(why),
             Err(why) => {
@@ -172,6 +172,9 @@ pub fn read(
                 return Err("interrupted".to_owned());
             }
         }
+        if let Some(why) = damage.why() {
+            return Err(format!("{} is damaged: {why}", source.path));
+        }
         if !goes_on {
             reader.end(&mut out);
         }
@@ -195,21 +198,25 @@ pub fn read(
 }
 
 /// A source as a stream, and its format.
-fn opened(source: &Source) -> Result<(Format, Box<dyn Read + Send>), String> {
+fn opened(source: &Source) -> Result<(Format, Box<dyn Read + Send>, Damage), String> {
     let (opened, head) = open(&source.path)?;
     let format = if source.format.is_empty() {
         detect(&head, &source.path)?
     } else {
         Format::named(&source.format).ok_or_else(|| format!("{:?} is no format", source.format))?
     };
+    let mut damage = Damage::default();
     let stream: Box<dyn Read + Send> = match opened {
-        Opened::Stream(stream) => stream,
+        Opened::Stream(stream, of) => {
+            damage = of;
+            stream
+        }
         Opened::File(file, _) => Box::new(
             file.try_clone()
                 .map_err(|e| format!("{} cannot be read: {e}", source.path))?,
         ),
     };
-    Ok((format, stream))
+    Ok((format, stream, damage))
 }
 
 #[cfg(test)]

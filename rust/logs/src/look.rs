@@ -53,7 +53,7 @@ pub fn look(source: &Source, keep_tail: bool) -> Looked {
             refused: String::new(),
             len: match opened {
                 Opened::File(file, now) => Some(end_of(&file, now, keep_tail)),
-                Opened::Stream(_) => None,
+                Opened::Stream(..) => None,
             },
         },
         Err(refused) => Looked {
@@ -223,7 +223,7 @@ pub fn look_at_ends(source: &Source, settings: &Settings, before: &[u8]) -> AtEn
             let mut bytes = vec![0; (len - from) as usize];
             file.read_exact_at(&mut bytes, from).is_ok() && waits(format, &bytes)
         }
-        Opened::Stream(_) => false,
+        Opened::Stream(..) => false,
     };
     AtEnds {
         format: Some(format),

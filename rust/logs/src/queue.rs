@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use crate::format::{Before, Format};
-use crate::source::{Block, Span};
+use crate::source::{Block, Damage, Span};
 
 pub enum Work {
     /// A block of a file, not read yet; how many blocks come before the first of its span; and what
@@ -22,6 +22,7 @@ pub enum Work {
 pub struct Link {
     pub source: usize,
     pub stream: Box<dyn Read + Send>,
+    pub damage: Damage,
     /// Bytes of the stream that were read before.
     pub skip: u64,
 }

@@ -21,7 +21,7 @@ use crate::saved::{Saved, Saving};
 use crate::seam::{
     Ends, Handed, Moved, after_far, before, before_far, between, newlines, seam, tail,
 };
-use crate::source::{Block, Cutter, Opened, Sizes, Span, block_of};
+use crate::source::{Block, Cutter, DAMAGED, Damage, Opened, Sizes, Span, block_of};
 use crate::tally::Tally;
 
 /// A file, or "-" for standard input.
@@ -359,11 +359,13 @@ fn feed(
                 let stream: Box<dyn std::io::Read + Send> = if links.is_empty() {
                     Box::new(At { file, at, end })
                 } else {
-                    Box::new(Late::new(named, Some(Stretch { of, at, end })))
+                    let part = Some(Stretch { of, at, end });
+                    Box::new(Late::new(named, part, Damage::default()))
                 };
                 links.push(Link {
                     source: number,
                     stream,
+                    damage: Damage::default(),
                     skip: 0,
                 });
                 if !goes_on_here {
@@ -397,13 +399,15 @@ fn feed(
                 read.open.at_s = at_s;
             }
         }
-        Opened::Stream(mut stream) if format.joins() => {
+        Opened::Stream(mut stream, mut damage) if format.joins() => {
             if !links.is_empty() {
-                stream = Box::new(Late::new(named, None));
+                damage = Damage::default();
+                stream = Box::new(Late::new(named, None, damage.clone()));
             }
             links.push(Link {
                 source: number,
                 stream,
+                damage,
                 skip: source.skip,
             });
             if !goes_on_here {
@@ -411,7 +415,7 @@ fn feed(
                 floor.queue.put(job(work, None), most, go_on);
             }
         }
-        Opened::Stream(mut stream) => {
+        Opened::Stream(mut stream, damage) => {
             let cut = skipped(&mut stream, source.skip).and_then(|()| {
                 let whole = std::io::Cursor::new(text.clone()).chain(stream);
                 let mut cutter = Cutter::new(whole, 0, format, floor.options.sizes)?;
@@ -441,6 +445,7 @@ fn feed(
                         open.at_s = at_s;
                     }
                     read.open = open;
+                    read.seen.note(DAMAGED, u64::from(damage.why().is_some()));
                 }
                 Err(e) => floor.fail(format!("{} is damaged: {e}", source.path)),
             }
@@ -595,21 +600,29 @@ struct Late {
     /// Of a file.
     part: Option<Stretch>,
     stream: Option<Box<dyn std::io::Read + Send>>,
+    /// Of the stream, and what is told of it.
+    inner: Damage,
+    damage: Damage,
 }
 
 impl Late {
-    fn new(source: Source, part: Option<Stretch>) -> Late {
+    fn new(source: Source, part: Option<Stretch>, damage: Damage) -> Late {
         Late {
             source,
             part,
             stream: None,
+            inner: Damage::default(),
+            damage,
         }
     }
 
-    fn open(&self) -> std::io::Result<Box<dyn std::io::Read + Send>> {
+    fn open(&mut self) -> std::io::Result<Box<dyn std::io::Read + Send>> {
         let (opened, _) = opened(&self.source).map_err(std::io::Error::other)?;
         match (opened, self.part) {
-            (Opened::Stream(stream), None) => Ok(stream),
+            (Opened::Stream(stream, damage), None) => {
+                self.inner = damage;
+                Ok(stream)
+            }
             (Opened::File(file, _), Some(part)) if identity(&file) == part.of => {
                 let Stretch { at, end, .. } = part;
                 Ok(Box::new(At { file, at, end }))
@@ -626,6 +639,7 @@ impl std::io::Read for Late {
             None => self.open()?,
         };
         let n = stream.read(into);
+        self.damage.take_over(&self.inner);
         self.stream = Some(stream);
         n
     }
@@ -758,6 +772,8 @@ fn whole(
                 return Ok(());
             }
         }
+        out.seen
+            .note(DAMAGED, u64::from(link.damage.why().is_some()));
         let (bytes, moved) = settled(&text, cutter.bytes, &mut open, goes_on);
         if goes_on {
             text = given_on(&mut open);

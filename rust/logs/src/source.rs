@@ -9,7 +9,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::format::{Before, Format, after, behind, goes_before, whole};
 
@@ -73,7 +73,49 @@ impl Block {
 pub enum Opened {
     /// A file that can be read anywhere, and its length.
     File(Arc<File>, u64),
-    Stream(Box<dyn Read + Send>),
+    /// What can only be read from its beginning, and why it ends too early.
+    Stream(Box<dyn Read + Send>, Damage),
+}
+
+/// Why what is packed could not be unpacked to its end; known once its stream has ended.
+#[derive(Clone, Default)]
+pub struct Damage(Arc<OnceLock<String>>);
+
+impl Damage {
+    pub fn why(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+
+    /// What holds of another stream, which this one reads.
+    pub fn take_over(&self, other: &Damage) {
+        if let Some(why) = other.why() {
+            let _ = self.0.set(why.to_owned());
+        }
+    }
+}
+
+/// What is noted of such a source.
+pub const DAMAGED: &str = "packed bytes that are damaged, up to which was read";
+
+/// A packed stream that ends where it is damaged.
+struct UpToDamage {
+    packed: Box<dyn Read + Send>,
+    damage: Damage,
+}
+
+impl Read for UpToDamage {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.damage.why().is_some() {
+            return Ok(0);
+        }
+        match self.packed.read(into) {
+            Err(e) if e.kind() != io::ErrorKind::Interrupted => {
+                let _ = self.damage.0.set(e.to_string());
+                Ok(0)
+            }
+            read => read,
+        }
+    }
 }
 
 /// Opens a file, or standard input where the path is "-", and reads its head, unpacked.
@@ -106,10 +148,18 @@ pub fn open(path: &str) -> Result<(Opened, Vec<u8>), String> {
         use io::BufRead;
         packed(raw.fill_buf().map_err(failed)?)
     };
+    let damage = Damage::default();
+    let unpacked = |packed: Box<dyn Read + Send>| {
+        let damage = damage.clone();
+        Box::new(UpToDamage { packed, damage })
+    };
     let mut plain: Box<dyn Read + Send> = match magic {
         None => Box::new(raw),
-        Some("gzip") => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
-        Some("zstd") => Box::new(zstd::stream::read::Decoder::with_buffer(raw).map_err(failed)?),
+        Some("gzip") => unpacked(Box::new(flate2::bufread::MultiGzDecoder::new(raw))),
+        Some("zstd") => {
+            let decoder = zstd::stream::read::Decoder::with_buffer(raw).map_err(failed)?;
+            unpacked(Box::new(decoder))
+        }
         Some(other) => {
             let tool = if other == "xz" { "xz" } else { "bzip2" };
             return Err(format!(
@@ -123,8 +173,11 @@ pub fn open(path: &str) -> Result<(Opened, Vec<u8>), String> {
         .take(HEAD as u64)
         .read_to_end(&mut head)
         .map_err(failed)?;
+    if let Some(why) = damage.why().filter(|_| head.is_empty()) {
+        return Err(format!("{path} is damaged: {why}"));
+    }
     let whole = io::Cursor::new(head.clone()).chain(plain);
-    Ok((Opened::Stream(Box::new(whole)), head))
+    Ok((Opened::Stream(Box::new(whole), damage), head))
 }
 
 fn packed(head: &[u8]) -> Option<&'static str> {

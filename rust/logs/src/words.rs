@@ -29,7 +29,8 @@ const fn table() -> [u8; 256] {
             b'@' => FIELD,
             b'*' => WILDCARD,
             b'~' => NEAR,
-            b'/' => SLASH,
+            // A boost: `^1.5`.
+            b'/' | b'^' => SLASH,
             _ => 0,
         };
         b += 1;
@@ -77,7 +78,7 @@ pub fn look(text: &[u8]) -> Look {
 /// Which of the bytes that were seen are operators.
 #[inline(never)]
 fn closer(text: &[u8], mut words: u32, mut seen: u8) -> Look {
-    if seen & (FIELD | SLASH) != 0 {
+    if seen & (FIELD | SLASH | NEAR) != 0 {
         words = words.saturating_sub(words_of_operators(text));
     }
     if seen & NOT != 0 {
@@ -104,17 +105,41 @@ pub fn count(text: &[u8]) -> u32 {
 }
 
 /// What looks like a word and is part of an operator: `@field`, `@!field`, `@(field,field)`,
-/// `"a b"/2`, `"a b"~10`.
+/// `"a b"/2`, `"a b"~10`, `a NEAR/3 b`, `word~2`, `word^1.5`.
 fn words_of_operators(text: &[u8]) -> u32 {
     let mut found = 0;
     for (i, pair) in text.windows(2).enumerate() {
         if pair[0] == b'@' {
             found += words_of_fields(&text[i + 1..]);
         }
-        let quorum = pair[0] == b'/' && pair[1].is_ascii_digit() && i > 0 && text[i - 1] == b'"';
-        found += u32::from(quorum);
+        let behind = if i > 0 { text[i - 1] } else { b' ' };
+        let operator = match pair[0] {
+            b'/' => behind == b'"' || nears(&text[..i]),
+            b'~' | b'^' => !matches!(behind, b' ' | b'(' | b'|'),
+            _ => false,
+        };
+        if operator && pair[1].is_ascii_digit() {
+            found += words_of_number(&text[i + 1..]);
+            found += u32::from(pair[0] == b'/' && behind != b'"');
+        }
     }
     found
+}
+
+/// Whether a text ends with Sphinx's operator of words that are near to each other, or are not.
+fn nears(text: &[u8]) -> bool {
+    let name = text
+        .strip_suffix(b"NEAR")
+        .map(|rest| rest.strip_suffix(b"NOT").unwrap_or(rest));
+    name.is_some_and(|rest| rest.last().is_none_or(|&b| KINDS[b as usize] != WORD))
+}
+
+/// How many words a number is taken for: `0.5` is two of them.
+fn words_of_number(text: &[u8]) -> u32 {
+    let digits = |text: &[u8]| text.iter().take_while(|b| b.is_ascii_digit()).count();
+    let whole = digits(text);
+    let part = text[whole..].strip_prefix(b".").map_or(0, digits);
+    1 + u32::from(part > 0)
 }
 
 /// How many words the name of a field has, or a list of them in parentheses.
@@ -189,6 +214,11 @@ mod tests {
             ("@(title, body) a @!note b @!(note,f_x) c @* d", 4),
             ("a@(b c", 3),
             ("\"a b c\"/1", 3),
+            ("\"a b c\"/0.5", 3),
+            ("\"red lamp vase\"~10", 3),
+            ("red NEAR/3 lamp NOTNEAR/12 vase", 3),
+            ("LINEAR/3 a~ b ~10 c^", 6),
+            ("roam~0.8 title:lamp^2 ^first x^y", 6),
             ("東京 café", 2),
             ("  -not (this|that)*  ", 3),
         ] {

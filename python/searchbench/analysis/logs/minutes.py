@@ -17,20 +17,21 @@ _ENOUGH, _HOURS = 100, 3  # searches of an hour; hours that have so many
 _STANDS_OUT = 2.0  # times as long as in the usual hour
 _SURE = 4.0  # standard errors of its mean above the usual one: not of some dozen searches alone
 _AT_ONCE = 20_000  # minutes whose buckets are summed together
-# The middle of each of the half doublings of times from 1.024 µs on (within 19 %).
-_MIDDLES = np.array([1e-6, *(1.024e-6 * 2 ** ((at - 0.5) / 2) for at in range(1, 65))])
+# The end of each of the half doublings of times from 1.024 µs on, and its middle (within 19 %).
+_ENDS = 1.024e-6 * 2.0 ** (np.arange(65) / 2)
+_MIDDLES = np.array([1e-6, *(_ENDS[1:] / 2**0.25)])
 
 
 @dataclass(frozen=True, eq=False)
 class Minutes:
-    """A row a minute, ascending. ``mean_s``, ``p95_s``, ``max_s``: NaN where no time is known.
-    ``squares``: the sum of the squares of its times, as far as their buckets tell it.
+    """A row a minute, ascending. ``mean_s``, ``p95_at_most_s``, ``max_s``: NaN where no time is
+    known. ``squares``: the sum of the squares of its times, as far as their buckets tell it.
     """
 
     at_s: NDArray[np.int64]
     n: NDArray[np.int64]
     mean_s: NDArray[np.float64]
-    p95_s: NDArray[np.float64]
+    p95_at_most_s: NDArray[np.float64]
     max_s: NDArray[np.float64]
     zero: NDArray[np.int64]
     errors: NDArray[np.int64]
@@ -45,16 +46,17 @@ class Minutes:
             for name in ("minute", "n", "sum_ns", "max_ns", "zero", "errors")
         }
         table = counts.tables["minutes"]
-        timed, p95_s, squares = _quantiles(table.column("coarse"))
+        timed, p95_at_most_s, squares = _quantiles(table.column("coarse"))
         known = timed > 0
         mean_s = np.full(len(timed), np.nan)
         mean_s[known] = whole["sum_ns"][known] / timed[known] / 1e9
+        max_s = np.where(known, whole["max_ns"] / 1e9, np.nan)
         return cls(
             whole["minute"] * 60,
             whole["n"],
             mean_s,
-            p95_s,
-            np.where(known, whole["max_ns"] / 1e9, np.nan),
+            np.minimum(p95_at_most_s, max_s),
+            max_s,
             whole["zero"],
             whole["errors"],
             table.column("slowest"),
@@ -108,7 +110,7 @@ class Minutes:
             at_s,
             int(n.sum()),
             total / max(1, int(n[known].sum())) if known.any() else None,
-            float(self.p95_s[row][known].max()) if known.any() else None,
+            float(self.p95_at_most_s[row][known].max()) if known.any() else None,
             _or_none(self.max_s[worst]),
             self._slowest(worst),
             int(self.zero[row].sum()),
@@ -160,7 +162,7 @@ class Minutes:
             int(self.at_s[i]),
             int(self.n[i]),
             _or_none(self.mean_s[i]),
-            _or_none(self.p95_s[i]),
+            _or_none(self.p95_at_most_s[i]),
             _or_none(self.max_s[i]),
             self._slowest(i),
             int(self.zero[i]),
@@ -192,5 +194,5 @@ def _quantiles(
             at = (until < 0.95 * timed[:, None]).sum(axis=1)
             all_timed.append(timed)
             squares.append(buckets @ _MIDDLES[: buckets.shape[1]] ** 2)
-            all_p95.append(np.where(timed > 0, _MIDDLES[at], np.nan))
+            all_p95.append(np.where(timed > 0, _ENDS[at], np.nan))
     return np.concatenate(all_timed), np.concatenate(all_p95), np.concatenate(squares)

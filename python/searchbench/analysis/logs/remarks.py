@@ -45,6 +45,10 @@ _NAME = 60  # letters of a class within a sentence
 
 # Their stamps never name a zone.
 _NO_ZONE = frozenset(("sphinx", "sphinxql", "groonga"))
+# Theirs always do.
+_ZONE = frozenset(("access",))
+# Logs whose fields have names.
+_FIELDS = frozenset(("json", "ltsv", "csv"))
 
 
 def clock_of(of: LogJudgement) -> str:
@@ -96,7 +100,7 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
     if not all_.quantiles_s:
         yield Remark(
             "note", "No times", "The log does not say how long its searches took.",
-            "Let the server write it: $request_time in nginx, %D in Apache.",
+            _without_times(of),
         )  # fmt: skip
         return
     q = {name: bound(value, of.resolution_s) for name, value in all_.quantiles_s.items()}
@@ -128,6 +132,16 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         )  # fmt: skip
     if of.bands.bands:
         yield Remark("note", "Bands", _bands(of.bands, of.resolution_s))
+
+
+def _without_times(of: LogJudgement) -> str:
+    """What to do where no time was read: another field may have it, or the server must write it."""
+    if {str(s["format"]) for s in of.sources if s["entries"]} & _FIELDS:
+        return (
+            "If a field has it, name that field as the log writes it: --column NAME=duration:ms "
+            "(s, ms, us, ns)."
+        )
+    return "Let the server write it: $request_time in nginx, %D in Apache."
 
 
 def timed_share(of: LogJudgement, all_: Row) -> float | None:
@@ -377,6 +391,7 @@ def _copies(of: LogJudgement) -> Iterator[Remark]:
 def _reading(of: LogJudgement) -> Iterator[Remark]:
     yield from _copies(of)
     yield from _zones(of)
+    yield from _mixed(of)
     for source in of.sources:
         name = PurePath(str(source["path"])).name
         if source["refused"]:
@@ -394,6 +409,13 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
         notes = dict(source["notes"])  # type: ignore[call-overload]
         zoned = bool(of.zone) or source["server"] in of.zones
         yield from _set_back(source, name, notes, zoned=zoned)
+        if notes.pop(_core.LOG_DAMAGED, 0):
+            yield Remark(
+                "warning", "A damaged file",
+                f"{name} is packed, and damaged: {lines:,} lines could be read, and no figure has "
+                "what follows them.",
+                "Test it with gzip -t or zstd -t, and get it anew from where it was packed.",
+            )  # fmt: skip
         if letters := notes.pop(_core.LOG_LETTERS, 0):
             yield Remark(
                 "warning", "Zone not known",
@@ -426,6 +448,23 @@ def _zones(of: LogJudgement) -> Iterator[Remark]:
             "warning", "A zone for no log",
             f"--zone {name}={of.zones[name]} changed nothing: no log is of a server {name}.",
             f"The servers are {listed(servers[:10])}" + (", .." if len(servers) > 10 else "") + ".",
+        )  # fmt: skip
+
+
+def _mixed(of: LogJudgement) -> Iterator[Remark]:
+    """Times in UTC beside times as their servers' clocks show them, on one axis."""
+    sources = [s for s in of.sources if s["entries"]]
+    local = [s for s in sources if not of.zone and s["server"] not in of.zones
+             and (s["format"] in _NO_ZONE or _lettered(s))]  # fmt: skip
+    known = [s for s in sources if s["format"] in _ZONE or s["server"] in of.zones]
+    if local and known:
+        names = [listed(sorted({str(s["server"]) for s in part})[:3]) for part in (local, known)]
+        yield Remark(
+            "warning", "Clocks side by side",
+            f"The times of {names[0]} are in a zone that their logs do not name, and those of "
+            f"{names[1]} are in UTC. On one axis of time, as in hours and minutes, they meet only if "
+            "that zone is UTC too.",
+            "Name it with --zone Europe/Paris.",
         )  # fmt: skip
 
 

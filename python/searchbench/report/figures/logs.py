@@ -113,7 +113,7 @@ def over_time(of: LogJudgement, look: Look) -> Chart:
         rows.append({"t": at, "what": "rate", "y": six(rate)})
         for what, value in (
             ("mean", moment.mean_s if moment else None),
-            ("p95 of the worst minute", moment.p95_s if moment else None),
+            ("p95 of the worst minute, at most", moment.p95_at_most_s if moment else None),
         ):
             y = six(value) if value else None
             rows.append({"t": at, "what": what, "y": y, "alone": second in alone})
@@ -130,7 +130,7 @@ def over_time(of: LogJudgement, look: Look) -> Chart:
     timed = [row["y"] for row in rows if row["what"] != "rate" and row["y"]]
     if not timed:
         return rate_line
-    names = ["mean", "p95 of the worst minute"]
+    names = ["mean", "p95 of the worst minute, at most"]
     of_times = base.transform_filter("datum.what != 'rate'")
     channels = (
         x,

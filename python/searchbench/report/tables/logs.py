@@ -121,7 +121,7 @@ def over(rows: Sequence[Moment], step_s: int) -> Table:
         number("Searches", lambda m: known(m.n, count)),
         number("A second", lambda m: known(m.n / step_s, digits)),
         number("Mean", lambda m: time(m.mean_s), when=timed),
-        number("p95 of the worst minute", lambda m: time(m.p95_s), when=timed),
+        number("p95 of the worst minute, at most", lambda m: time(m.p95_at_most_s), when=timed),
         number("Longest", lambda m: time(m.max_s), when=timed),
         number("No hits", lambda m: known(m.zero, count), when=any(m.zero for m in rows)),
         number("Failed", lambda m: known(m.errors, count), when=any(m.errors for m in rows)),
@@ -157,7 +157,7 @@ def minutes(rows: Sequence[Moment]) -> Table:
         number("Searches", lambda m: known(m.n, count)),
         number("In all", lambda m: known(_waited(m), seconds)),
         number("Mean", lambda m: Cell(seconds(m.mean_s))),
-        number("p95", lambda m: Cell(seconds(m.p95_s))),
+        number("p95 at most", lambda m: Cell(seconds(m.p95_at_most_s))),
         number("Longest", lambda m: Cell(seconds(m.max_s))),
         text("The longest was", lambda m: _named(m.slowest, _BRIEF), 3.0),
     )
