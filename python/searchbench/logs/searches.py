@@ -35,6 +35,16 @@ _NAMES: dict[Kind, str] = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Searches that are left out: their share of the time of all searches (None: not known), and
+    how many are of which class, most first.
+    """
+
+    share_of_time: float | None
+    classes: tuple[tuple[str, int], ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Searches:
     """Searches in the order of their times.
@@ -44,8 +54,8 @@ class Searches:
     study (in another letter case, of another index). ``at_ns``: int64, never decreasing, or None
     where the log has no times; ``steps_ns``: int64, by search, the finest difference between times
     that its file can write. ``ns`` (uint64, ``UNKNOWN``), ``resolution_ns`` and ``words`` as of
-    the entries. ``entries``: how many the log has. ``left_out``: by reason. ``missing``: what the
-    log does not say, and of how many. ``formats``, ``files``: of what was read. ``failed``: bool,
+    the entries. ``entries``: how many the log has. ``left_out``: by reason; ``lost``: what of that
+    are searches. ``missing``: what the log does not say, and of how many. ``formats``, ``files``: of what was read. ``failed``: bool,
     by search, whether its answer was an error.
     """
 
@@ -65,6 +75,7 @@ class Searches:
     files: Sequence[dict[str, Any]] = field(default_factory=tuple)
     zone: str = ""
     failed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    lost: Lost | None = None
 
     def __len__(self) -> int:
         return len(self.line)
@@ -113,7 +124,7 @@ def searches_of(
     requests: one study cannot send both.
     """
     left_out: Counter[str] = Counter()
-    wanted = np.flatnonzero(entries.kind == SEARCH)
+    wanted = searches = np.flatnonzero(entries.kind == SEARCH)
     left_out["parts of searches"] = int((entries.kind == 1).sum())
     left_out["no searches: writes, settings, pages"] = int((entries.kind == 2).sum())
     wanted = _without_failed(entries, wanted, left_out)
@@ -150,7 +161,21 @@ def searches_of(
         kind, lines, line, same, at_ns, steps_ns, ns, entries.resolution_ns[wanted],
         entries.words[wanted], len(entries), {k: n for k, n in left_out.items() if n}, missing,
         formats, _files(entries, wanted, steps_ns), zone, entries.failed[wanted],
+        _lost(entries, searches, np.setdiff1d(searches, wanted)),
     )  # fmt: skip
+
+
+def _lost(entries: Entries, searches: NDArray[np.int64], lost: NDArray[np.int64]) -> Lost | None:
+    """What the searches that are left out are; None where all are there."""
+    if not len(lost):
+        return None
+    times = [entries.ns[of].astype(np.float64)[entries.ns[of] != UNKNOWN].sum()
+             for of in (lost, searches)]  # fmt: skip
+    classes: Counter[str] = Counter()
+    for row, n in zip(*np.unique(entries.asked[lost], return_counts=True), strict=True):
+        classes[entries.rows[int(row)].of_class] += int(n)
+    share = float(times[0] / times[1]) if times[1] > 0 else None
+    return Lost(share, tuple(sorted(classes.items(), key=lambda one: (-one[1], one[0]))))
 
 
 def _without_failed(

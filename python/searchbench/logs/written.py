@@ -7,6 +7,7 @@ OUT.jsonl.about.json  where it comes from, what it lacks, how to replay it
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from searchbench.whole import beside, not_written, on_disk
 
 FORMAT = 1
 _SECOND = 1_000_000_000
+_MUCH = 0.01  # of the time: a share that is worth a word
 _NO_SEARCHES = ("parts of searches", "no searches: writes, settings, pages")
 
 
@@ -61,7 +63,11 @@ def about(
     warmup_s: float = 0.0,
 ) -> dict[str, Any]:
     """What a file is: of ``log``, the searches that were ``written``."""
-    at = written.at_ns
+    at, times = written.at_ns, log.at_ns
+    if anonymised is not None:
+        # Files are often called as their servers are, and times would say when somebody asked.
+        files = [{**file, "name": f"file {n}"} for n, file in enumerate(log.files, 1)]
+        log, times = replace(log, files=files), None
     return {
         "searchbench": "searches of a log",
         "format": FORMAT,
@@ -70,8 +76,8 @@ def about(
         "searches": len(written),
         "distinct": len(np.unique(written.asked)),
         "of": len(log),
-        "first_s": None if log.at_ns is None else int(log.at_ns[0]) / _SECOND,
-        "last_s": None if log.at_ns is None else int(log.at_ns[-1]) / _SECOND,
+        "first_s": None if times is None else int(times[0]) / _SECOND,
+        "last_s": None if times is None else int(times[-1]) / _SECOND,
         "zone": log.zone,
         "seconds": None if at is None else int(at[-1] - at[0]) / _SECOND,
         "step_s": None if at is None else log.step_ns / _SECOND,
@@ -80,6 +86,8 @@ def about(
         "missing": dict(log.missing),
         "limits": limits(log),
         "left_out": dict(log.left_out),
+        "left_out_share_of_time": log.lost.share_of_time if log.lost else 0.0,
+        "left_out_classes": dict(log.lost.classes) if log.lost else {},
         "sources": list(log.files),
         "cut": cut,
         "anonymised": anonymised,
@@ -107,6 +115,12 @@ def sentence(log: Searches) -> str:
         f"{n:,} {'is' if n == 1 else 'are'} left out ({why})"
         for why, n in sorted(lost.items(), key=lambda x: -x[1])
     ]
+    if log.lost and (share := log.lost.share_of_time) and share >= _MUCH:
+        (name, n), *_ = log.lost.classes
+        told.append(
+            f"the searches that are left out took {share:.0%} of the time of all; {n:,} of them are "
+            f"of class {name}"
+        )
     if nowhere := limits(log):
         told.append("the log has no " + ", no ".join(nowhere))
     told += _coarse(log)

@@ -46,7 +46,7 @@ def of_searches(about: Mapping[str, Any], cut: Cut | None) -> Document:
     if cut is not None:
         sections.append(_bounds(cut))
     how = "These tables of a study replay the file at the log's own times."
-    if about["first_s"] is None:
+    if about["seconds"] is None:
         how = "These tables of a study send what is in the file; the log has no times."
     study = Section("study", "In a study", (Text(how), Code(about["study"])), "Study")
     files = Section("files", "What was read", (tables.files(about["sources"]),), "Files")
@@ -145,5 +145,5 @@ def _treatment(at: int, one: Against, most: int, *, several: bool) -> Section:
 def _span(first_s: float | None, last_s: float | None, zone: str) -> list[str]:
     if first_s is None or last_s is None:
         return []
-    told = "UTC" if zone else "times as the log writes them"
+    told = "UTC" if zone else "UTC where the log names its zone, else as it writes it"
     return [f"{moment(int(first_s))} to {moment(int(last_s))}, {told}"]
