@@ -388,8 +388,26 @@ def _copies(of: LogJudgement) -> Iterator[Remark]:
         )  # fmt: skip
 
 
+def _slow_requests(of: LogJudgement) -> Iterator[Remark]:
+    """Solr's log of slow requests beside that of all requests: the slow ones are in both."""
+    solr = [s for s in of.sources if s["format"] == "solr" and s["entries"]]
+    slow = [int(dict(s["notes"]).get(_core.LOG_SLOW_REQUEST, 0)) for s in solr]
+    n, all_ = sum(slow), sum(int(str(s["entries"])) for s in solr)
+    if 0 < n < all_:
+        names = sorted(
+            {PurePath(str(s["path"])).name for s, m in zip(solr, slow, strict=True) if m}
+        )
+        yield Remark(
+            "warning", "Counted twice",
+            f"{n:,} requests are in {listed(names)} because they were slow. Solr writes them among "
+            "all its requests too, so they count twice, and all times look longer than they were.",
+            "Read the log of all requests without that of slow ones.",
+        )  # fmt: skip
+
+
 def _reading(of: LogJudgement) -> Iterator[Remark]:
     yield from _copies(of)
+    yield from _slow_requests(of)
     yield from _zones(of)
     yield from _mixed(of)
     for source in of.sources:
