@@ -79,7 +79,8 @@ def test_a_file_of_which_nothing_can_be_unpacked_is_left_out(tmp_path: Path) -> 
     (tmp_path / "b.jsonl.gz").write_bytes(packed("gz")[:30])
     of = judge_log(count(find([tmp_path]), Options()))
     assert "b.jsonl.gz is damaged: " in said(of, "Left out")
-    assert of.all is not None and of.all.n == 40_000
+    assert of.all is not None
+    assert of.all.n == 40_000
 
 
 def test_what_was_left_out_is_said_once_and_no_more_once_it_can_be_read(tmp_path: Path) -> None:

@@ -437,8 +437,9 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
         if letters := notes.pop(_core.LOG_LETTERS, 0):
             yield Remark(
                 "warning", "Zone not known",
-                f"{name}: {letters:,} times have letters for their zone, such as CET or EST. Several "
-                "zones share such letters, so these times are shown as the log writes them.",
+                f"{name}: {letters:,} times have letters for their zone, such as CET or EST. "
+                "Several zones share such letters, so these times are shown as the log writes "
+                "them.",
                 "Name the zone with --zone Europe/Paris, or that of one server with "
                 f"--zone {source['server'] or 'NAME'}=Europe/Paris.",
             )  # fmt: skip
@@ -480,8 +481,8 @@ def _mixed(of: LogJudgement) -> Iterator[Remark]:
         yield Remark(
             "warning", "Clocks side by side",
             f"The times of {names[0]} are in a zone that their logs do not name, and those of "
-            f"{names[1]} are in UTC. On one axis of time, as in hours and minutes, they meet only if "
-            "that zone is UTC too.",
+            f"{names[1]} are in UTC. In the same hours and minutes they meet only if that zone is UTC "
+            "too.",
             "Name it with --zone Europe/Paris.",
         )  # fmt: skip
 
