@@ -1,4 +1,4 @@
-"""Lines that are easily taken for something else: what a status, a path, a number or a plan means."""
+"""Lines that are easily taken for something else: what a status, a path, a plan means."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_zones_are_said_for_all_and_for_single_servers(
 
 def postgres(stamps: list[str]) -> str:
     return "".join(
-        f"{stamp} [7] app@shop LOG:  duration: 2.1 ms  statement: SELECT id FROM t WHERE v LIKE 'w'\n"
+        f"{stamp} [7] a@shop LOG:  duration: 2.1 ms  statement: SELECT id FROM t WHERE v LIKE 'w'\n"
         for stamp in stamps
     )
 

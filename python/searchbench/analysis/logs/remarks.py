@@ -65,7 +65,12 @@ def clock_of(of: LogJudgement) -> str:
 
 def _lettered(source: Mapping[str, object]) -> int:
     """Entries whose stamp has letters for its zone that do not say which zone it is."""
-    return int(dict(source["notes"]).get(_core.LOG_LETTERS, 0))  # type: ignore[call-overload]
+    return _noted(source, _core.LOG_LETTERS)
+
+
+def _noted(source: Mapping[str, object], what: str) -> int:
+    """How often something was noted of a source."""
+    return int(dict(source["notes"]).get(what, 0))  # type: ignore[call-overload]
 
 
 def seconds(value: float | None, resolution_s: float | None = None) -> str:
@@ -391,7 +396,7 @@ def _copies(of: LogJudgement) -> Iterator[Remark]:
 def _slow_requests(of: LogJudgement) -> Iterator[Remark]:
     """Solr's log of slow requests beside that of all requests: the slow ones are in both."""
     solr = [s for s in of.sources if s["format"] == "solr" and s["entries"]]
-    slow = [int(dict(s["notes"]).get(_core.LOG_SLOW_REQUEST, 0)) for s in solr]
+    slow = [_noted(s, _core.LOG_SLOW_REQUEST) for s in solr]
     n, all_ = sum(slow), sum(int(str(s["entries"])) for s in solr)
     if 0 < n < all_:
         names = sorted(
