@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import PurePath
 
@@ -231,7 +232,8 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             f"{seconds(hour.mean_s)} on average, {hour.mean_s / hour.usual_s:.2g} times as long as "
             f"in the median of {hour.hours:,} hours ({seconds(hour.usual_s)}). "
             f"This hour has {percent(hour.share_of_time)} of all the time that searches took.",
-            "Read the lines of that hour alone to see which server and which class it was.",
+            "Read the lines of that hour alone to see which server and which class it was: "
+            "grep '22/Nov/2026:13:' FILE | searchbench logs -",
         )  # fmt: skip
     if (first := heaviest(of)) is not None:
         yield Remark(
@@ -372,17 +374,30 @@ def _new(of: LogJudgement) -> Iterator[Remark]:
         yield Remark("note", "New", f"{len(names)}{more} {word} not seen before: {shown}.")
 
 
+def _names(of: LogJudgement) -> Callable[[Mapping[str, object]], str]:
+    """How files are called: by their names, with the folder where several have the same."""
+    paths = [PurePath(str(source["path"])) for source in of.sources]
+    several = {name for name, n in Counter(path.name for path in paths).items() if n > 1}
+
+    def named(source: Mapping[str, object]) -> str:
+        path = PurePath(str(source["path"]))
+        return "/".join(path.parts[-2:]) if path.name in several else path.name
+
+    return named
+
+
 def _copies(of: LogJudgement) -> Iterator[Remark]:
     """Files that are one log twice, such as a packed copy beside it: no two logs of like names have
     as many bytes and lines, and a longest line as long.
     """
+    named = _names(of)
     alike: dict[tuple[object, ...], list[str]] = {}
     sizes = ("format", "bytes", "lines", "entries", "longest_line")
     for source in of.sources:
-        name = PurePath(str(source["path"])).name
+        path = PurePath(str(source["path"]))
         if int(str(source["entries"])) >= COPIED and not source.get("skipped_bytes"):
-            key = name.partition(".")[0], *(source[size] for size in sizes)
-            alike.setdefault(key, []).append(name)
+            key = path.name.partition(".")[0], *(source[size] for size in sizes)
+            alike.setdefault(key, []).append(named(source))
     for first, *rest in (names for names in alike.values() if len(names) > 1):
         one = len(rest) == 1
         yield Remark(
@@ -399,9 +414,8 @@ def _slow_requests(of: LogJudgement) -> Iterator[Remark]:
     slow = [_noted(s, _core.LOG_SLOW_REQUEST) for s in solr]
     n, all_ = sum(slow), sum(int(str(s["entries"])) for s in solr)
     if 0 < n < all_:
-        names = sorted(
-            {PurePath(str(s["path"])).name for s, m in zip(solr, slow, strict=True) if m}
-        )
+        named = _names(of)
+        names = sorted({named(s) for s, m in zip(solr, slow, strict=True) if m})
         yield Remark(
             "warning", "Counted twice",
             f"{n:,} requests are in {listed(names)} because they were slow. Solr writes them among "
@@ -415,8 +429,9 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
     yield from _slow_requests(of)
     yield from _zones(of)
     yield from _mixed(of)
+    named = _names(of)
     for source in of.sources:
-        name = PurePath(str(source["path"])).name
+        name = named(source)
         if source["refused"]:
             yield Remark("warning", "Left out", f"{source['refused']}.")
             continue
@@ -486,8 +501,8 @@ def _mixed(of: LogJudgement) -> Iterator[Remark]:
         yield Remark(
             "warning", "Clocks side by side",
             f"The times of {names[0]} are in a zone that their logs do not name, and those of "
-            f"{names[1]} are in UTC. In the same hours and minutes they meet only if that zone is UTC "
-            "too.",
+            f"{names[1]} are in UTC. They meet in the same hours and minutes only if that zone is "
+            "UTC too.",
             "Name it with --zone Europe/Paris.",
         )  # fmt: skip
 
