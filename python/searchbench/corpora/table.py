@@ -36,7 +36,7 @@ from searchbench.corpora.files import FileCorpus, Seen, open_files
 from searchbench.corpora.laws import Integers
 from searchbench.corpora.placed import BLOCK, Column, Counted, columns_of
 from searchbench.errors import CorpusError
-from searchbench.spec import nearest
+from searchbench.spec import nearest, show
 
 DEFAULT_COLUMNS: Mapping[str, object] = {
     "owner": {"type": "integer", "distribution": "zipf", "distinct": 10_000, "exponent": 1.0},
@@ -236,7 +236,7 @@ def _no_column(key: str, name: object, known: Iterable[str]) -> CorpusError:
     """That a key of the study names no column, and which is the nearest."""
     hint = nearest(str(name), known)
     end = "" if hint.endswith("?") else "."
-    return CorpusError(f"`{key}` names no column {name!r}; {hint}{end}", at=(key,))
+    return CorpusError(f"`{key}` names no column {show(name)}; {hint}{end}", at=(key,))
 
 
 def _from_files(
@@ -274,7 +274,7 @@ def _type_of_id(below: FileCorpus, declared: object) -> FieldType:
         declared = declared.get("type")
     if declared is not None:
         if declared not in [each.value for each in _KEYS]:
-            raise CorpusError(f"A key is an integer or a keyword, not {declared!r}.")
+            raise CorpusError(f"A key is an integer or a keyword, not {show(declared)}.")
         return FieldType(str(declared))
     whole = all(map(_INTEGER.fullmatch, below.first_ids(_GUESSED_FROM)))
     return FieldType.INTEGER if whole else FieldType.KEYWORD
