@@ -200,6 +200,13 @@ def test_check_and_plan_say_what_will_be_run(shop: Path) -> None:
     assert "trials, about" in told.stdout
     plan = json.loads(searchbench("plan", "study.toml", "--json", cwd=shop).stdout)
     assert len(plan["treatments"]) == 2
+    assert "how long one takes is not known" not in told.stdout
+    counted = ["--set", "load.requests=50", "--set", "load.warmup_requests=5"]
+    study = (shop / "study.toml").read_text()
+    study = re.sub(r"^(seconds|warmup_s|rate_per_s) = .*\n", "", study, flags=re.MULTILINE)
+    (shop / "counted.toml").write_text(study)
+    told = searchbench("plan", "counted.toml", *counted, cwd=shop)
+    assert "the time above allows 1 ms for each" in " ".join(told.stdout.split()), told
 
 
 @pytest.mark.parametrize("engine", ["tantivy", "sqlite", "null"])
