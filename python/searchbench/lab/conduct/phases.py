@@ -476,7 +476,8 @@ def _capture_readers(session: Session) -> None:
     timeout_s = {} if isinstance(asked, QuerySet) else {"timeout_s": own_s}
     room = session.sitting.shelf.root.parent
     alone = ask_each(running.endpoint, running.decoder, compiled, spill=room, **timeout_s)
-    ended = has_ended(running, DYING_S if alone.broken.lost else 0.0)
+    lost = alone.broken.lost and isinstance(session.opened.workload, Operations)
+    ended = has_ended(running, DYING_S if alone.broken.lost else 0.0, lost=lost)
     if ended and not session.gone:
         ends = ends_of(running, "capture", alone.broken, session.why())
         session.ends += ends
