@@ -209,6 +209,30 @@ def test_check_and_plan_say_what_will_be_run(shop: Path) -> None:
     assert "the time above allows 1 ms for each" in " ".join(told.stdout.split()), told
 
 
+def test_a_load_by_the_clock_on_a_machine_that_others_use_is_doubted_before_it_is_driven(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(shop)
+    doubt = "SEARCHBENCH_SHARED_MACHINE is set"
+
+    def doubted(shared: str, *options: str) -> bool:
+        monkeypatch.setenv("SEARCHBENCH_SHARED_MACHINE", shared)
+        assert app(["check", "study.toml", *options]) == 0
+        return doubt in " ".join(capsys.readouterr().out.split())
+
+    by_clock = ("--set", "load.rate_per_s=50")
+    assert doubted("1", *by_clock)
+    assert not doubted("0", *by_clock)
+    assert not doubted("1"), "clients wait for their answers"
+    (shop / "study.toml").write_text(
+        STUDY.replace("seconds = 0.5\nwarmup_s = 0.5", 'find_capacity = true\nslo = "p99 < 9ms"')
+    )
+    try:
+        assert doubted("1")
+    finally:
+        (shop / "study.toml").write_text(STUDY)
+
+
 @pytest.mark.parametrize("engine", ["tantivy", "sqlite", "null"])
 def test_wire_shows_the_exact_bytes(engine: str, tmp_path: Path) -> None:
     told = searchbench("wire", engine, "quick fox", cwd=tmp_path)
