@@ -120,11 +120,15 @@ def test_instants_since_1970_are_of_the_unit_that_their_digits_say(
     assert (of.first_s, of.sources[0]["unread"]) == (AT, 0)
 
 
-def test_a_field_named_time_that_is_no_instant_leaves_the_time_to_another(tmp_path: Path) -> None:
-    rows: list[dict[str, object]] = [
-        {"time": 12, "ts": f"2026-01-01T00:{i:02}:00Z", "took_ms": 5, "q": f"w{i}"}
-        for i in range(30)
-    ]
+@pytest.mark.parametrize("order", [("time", "ts"), ("ts", "time")])
+@pytest.mark.parametrize("time", [12, 0.25, ""])
+def test_a_field_named_time_that_is_no_instant_leaves_the_time_to_another(
+    tmp_path: Path, order: tuple[str, str], time: object
+) -> None:
+    rows: list[dict[str, object]] = []
+    for i in range(30):
+        values = {"time": time, "ts": f"2026-01-01T00:{i:02}:00Z"}
+        rows.append({**{name: values[name] for name in order}, "took_ms": 5, "q": f"w{i}"})
     of = judged(objects(tmp_path / "a.jsonl", rows))
     assert of.first_s == AT
 

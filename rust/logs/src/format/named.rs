@@ -49,6 +49,7 @@ struct Row {
     ranks: [usize; ROLES.len()],
     unit_ns: u64,
     assumed: &'static str,
+    held: Vec<u8>,
     /// Whether there is a field for what was asked, though it may be empty.
     asks: bool,
 }
@@ -64,13 +65,12 @@ impl Row {
         let at = meaning.role as usize;
         self.asks |= matches!(meaning.role, Role::Text | Role::Request);
         if meaning.rank < self.ranks[at] {
-            self.values[at].clear();
-            fill(&mut self.values[at]);
-            if meaning.role == Role::Time && meaning.rank > 0 && is_no_instant(&self.values[at]) {
-                self.values[at].clear();
-                self.ranks[at] = usize::MAX;
-            }
-            if !self.values[at].is_empty() {
+            // What another name gave stays where this one gives nothing.
+            self.held.clear();
+            fill(&mut self.held);
+            let other = meaning.role == Role::Time && meaning.rank > 0 && is_no_instant(&self.held);
+            if !self.held.is_empty() && !other {
+                std::mem::swap(&mut self.values[at], &mut self.held);
                 self.ranks[at] = meaning.rank;
                 if meaning.role == Role::Duration {
                     (self.unit_ns, self.assumed) = (meaning.unit_ns, meaning.assumed);
