@@ -232,8 +232,8 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             f"{seconds(hour.mean_s)} on average, {hour.mean_s / hour.usual_s:.2g} times as long as "
             f"in the median of {hour.hours:,} hours ({seconds(hour.usual_s)}). "
             f"This hour has {percent(hour.share_of_time)} of all the time that searches took.",
-            "Read the lines of that hour alone to see which server and which class it was: "
-            "grep '22/Nov/2026:13:' FILE | searchbench logs -",
+            "To see which server and which class it was, read the lines of that hour alone: grep "
+            "HOUR FILE | searchbench logs -, with the hour as the log writes it.",
         )  # fmt: skip
     if (first := heaviest(of)) is not None:
         yield Remark(
