@@ -130,4 +130,4 @@ def test_a_database_without_such_a_conversion_is_said_to_refuse_it(
 
 def test_the_page_says_so() -> None:
     said = section("docs/OPERATIONS.md", "2. Put the methods into a study")
-    assert "compared with a date in quotes" in said
+    assert "compare a number with a date in quotes" in said
