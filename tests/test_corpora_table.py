@@ -263,9 +263,9 @@ def test_an_integer_key_of_files_that_is_none_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "key", "sentence"),
     [
-        ({"key": "nowhere"}, "key", 'names no column "nowhere"'),
+        ({"key": "nowhere"}, "key", 'there is no column "nowhere"'),
         ({"key": "state"}, "key", "drawn and may come twice"),
-        ({"indexes": ["nowhere"]}, "indexes", 'names no column "nowhere"'),
+        ({"indexes": ["nowhere"]}, "indexes", 'there is no column "nowhere"'),
         (
             {"columns": {"id": {"type": "integer", "distribution": "cycle",
                                 "distinct": {"a": [True]}}}},

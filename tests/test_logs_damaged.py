@@ -48,7 +48,7 @@ def test_a_damaged_file_is_read_up_to_there_and_later_gone_on_with(
     of = judge_log(first.counts)
     (read,) = (s["lines"] for s in first.counts.sources if s["path"] == str(path))
     assert 100 < read < 39_900
-    assert f"{path.name} is packed, and damaged: {read:,} lines could be read" in said(
+    assert f"{path.name} is packed, and damaged. Its first {read:,} lines could be read" in said(
         of, "A damaged file"
     )
     again = records.add(tmp_path / "record", find([path.parent]), Options())

@@ -92,10 +92,13 @@ def test_check_names_the_line_and_the_number_to_write(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = checked(capsys)
-    assert "day.sql:3: `day` is a date, which is a number in a database" in said
+    assert (
+        "day.sql:3: `day` is a date. In a database that is filled from the corpus, that is a"
+        in said
+    )
     assert "MariaDB compares it with the number 2024, without a message" in said
     assert "Write 1704240000000 in place of '2024-01-03'" in said
-    assert "study.toml:12: `price` is a number, and '2024-01-03' is a date" in said
+    assert "study.toml:12: `price` is a number, but '2024-01-03' is a date" in said
     assert said.count("without a message") == 2, "the third method is right"
 
 
@@ -125,9 +128,9 @@ def test_a_database_without_such_a_conversion_is_said_to_refuse_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "study.toml").write_text(STUDY.replace("mariadb", "postgresql"))
-    assert checked(capsys).count("PostgreSQL cannot compare it with a text") == 2
+    assert checked(capsys).count("PostgreSQL cannot compare it with text") == 2
 
 
 def test_the_page_says_so() -> None:
     said = section("docs/OPERATIONS.md", "2. Put the methods into a study")
-    assert "compared with a date in quotes" in said
+    assert "compare a number with a date in quotes" in said

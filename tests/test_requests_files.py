@@ -149,7 +149,7 @@ def test_a_file_of_words_is_told_once_with_what_replays_them(write, line):
     path = write("words.jsonl", f"\n{line}\n{line}\n")
     with pytest.raises(QueryError) as said:
         read_requests(path)
-    assert str(said.value).startswith(f"{path}:2: words to search for, and no request. A study ")
+    assert str(said.value).startswith(f"{path}:2: these are words to search for, not a req")
     assert f'[queries] file = "{path}"' in str(said.value)
     assert str(said.value).count("words.jsonl:") == 1
 

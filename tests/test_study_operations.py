@@ -114,9 +114,9 @@ file = "in.sql"
         ('fetch]\nkey = "order_id"', 'fetch]\nkey = "order_idd"',
          '9:7: orders has no column "order_idd", which `key` of operations.fetch names '
          "(did you mean `order_id`?)"),
-        ('"day"', '"dai"', "6:11: `indexes` names no column \"dai\"; did you mean `day`?"),
+        ('"day"', '"dai"', "6:11: `indexes`: there is no column \"dai\"; did you mean `day`?"),
         ('files = "orders.csv"\nkey = "order_id"', 'rows = 500\nkey = "order_idd"',
-         '5:7: `key` names no column "order_idd"'),
+         '5:7: `key`: there is no column "order_idd"'),
     ],
 )  # fmt: skip
 def test_a_key_of_the_study_that_is_mistyped_is_not_blamed_on_the_statements(

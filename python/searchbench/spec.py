@@ -229,7 +229,7 @@ def nearest_key(name: str, keys: Iterable[SpecKey]) -> str:
     known = list(keys)
     called = next((key for key in known if name.lower().replace("-", "_") in key.also), None)
     if called is not None:
-        return f"here that is `{called.name}`: {called.doc}"
+        return f"here it is called `{called.name}`: {called.doc}"
     return nearest(name, (key.name for key in known))
 
 

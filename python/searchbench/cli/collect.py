@@ -33,7 +33,7 @@ def collect(
     Parameters
     ----------
     config
-        The configuration; it must be given. docs/COLLECT.md has its keys, and one to start with.
+        The configuration (required). docs/COLLECT.md has its keys, and one to start with.
     port
         The port to listen at, instead of the configuration's; 0: any free one.
     host

@@ -236,7 +236,7 @@ def _no_column(key: str, name: object, known: Iterable[str]) -> CorpusError:
     """That a key of the study names no column, and which is the nearest."""
     hint = nearest(str(name), known)
     end = "" if hint.endswith("?") else "."
-    return CorpusError(f"`{key}` names no column {show(name)}; {hint}{end}", at=(key,))
+    return CorpusError(f"`{key}`: there is no column {show(name)}; {hint}{end}", at=(key,))
 
 
 def _from_files(

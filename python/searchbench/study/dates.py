@@ -69,18 +69,18 @@ def _said(
     does = (
         f"MariaDB compares it with the number {found.date[:4]}, without a message"
         if "mariadb" in engines
-        else "PostgreSQL cannot compare it with a text"
+        else "PostgreSQL cannot compare it with text"
     )
     if kind is not FieldType.DATE:
         is_one = "an integer" if kind is FieldType.INTEGER else "a number"
-        return (f"{where}: `{found.column}` is {is_one}, and '{found.date}' is a date: {does}. "
+        return (f"{where}: `{found.column}` is {is_one}, but '{found.date}' is a date: {does}. "
                 "Compare it with a number")  # fmt: skip
     ms = _milliseconds(found.date)
     instead = f"{ms} in place of '{found.date}'" if ms is not None else "a number"
     under = "columns" if corpora.family_of(treatment.corpus) == "table" else "fields"
     keep = f", or declare the column as a keyword under `{under}` of [corpus], which keeps its text"
-    return (f"{where}: `{found.column}` is a date, which is a number in a database that is filled "
-            f"from the corpus (milliseconds since 1970, UTC): {does}. Write {instead}"
+    return (f"{where}: `{found.column}` is a date. In a database that is filled from the corpus, "
+            f"that is a number (milliseconds since 1970, UTC): {does}. Write {instead}"
             + (keep if treatment.corpus.get("files") else ""))  # fmt: skip
 
 

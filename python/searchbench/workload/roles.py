@@ -50,8 +50,8 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("batch", "integer", 1, "write: documents in each request, all inserted, all updated or "
             "all deleted", minimum=1, maximum=100_000),
     SpecKey("documents_per_s", "number", None, "write: documents a second, sent by the clock "
-            "whether or not the system keeps up; 0: idle. `insert`, `update` and `delete` say of "
-            "what kind", minimum=0, maximum=10_000_000, also=(
+            "whether or not the system keeps up; 0: idle. `insert`, `update` and `delete` say how "
+            "many are of which kind", minimum=0, maximum=10_000_000, also=(
                 *_RATES, "documents_per_second", "docs_per_s", "rows_per_s", "writes_per_s",
                 "changes_per_s", "inserts_per_s", "updates_per_s", "deletes_per_s")),
     SpecKey("rate_per_s", "number", None, "read: requests a second, sent by the clock whether or "

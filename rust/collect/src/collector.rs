@@ -176,7 +176,7 @@ impl Collector {
             if entry.message(frame).len() > route.largest {
                 add(&route.counts.denied_size, 1);
                 locked(&self.refusals).say(format!(
-                    "a message of category {} is longer than its store can take, {} bytes \
+                    "a message of category {} is longer than the {} bytes that its store can take \
                      (chunk_size)",
                     shown(category),
                     route.largest

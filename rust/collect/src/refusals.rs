@@ -36,7 +36,9 @@ impl Refusals {
             return None;
         }
         let news = if self.said.len() == MOST {
-            format!("more than {MOST} reasons for TRY_LATER in an hour: no more of them are said")
+            format!(
+                "more than {MOST} reasons for TRY_LATER in an hour: the others are not reported"
+            )
         } else {
             format!("{why} (its clients get TRY_LATER)")
         };

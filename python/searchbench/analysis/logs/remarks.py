@@ -144,8 +144,8 @@ def _without_times(of: LogJudgement) -> str:
     """What to do where no time was read: another field may have it, or the server must write it."""
     if {str(s["format"]) for s in of.sources if s["entries"]} & _FIELDS:
         return (
-            "If a field has it, name that field as the log writes it: --column NAME=duration:ms "
-            "(s, ms, us, ns)."
+            "If a field has the times, name the field and its unit: --column NAME=duration:ms "
+            "(or s, us, ns)."
         )
     return "Let the server write it: $request_time in nginx, %D in Apache."
 
@@ -329,7 +329,7 @@ def _nothing_over_time(of: LogJudgement, all_: Row) -> str:
         return ""
     first, second = (percent(sum(m.zero for m in half) / of_it)
                      for half, of_it in zip(halves, n, strict=True))  # fmt: skip
-    return f": {first} in the first half of the time, {second} in the second"
+    return f": {first} in the first half of the log's time, {second} in the second"
 
 
 def _served(of: LogJudgement, all_: Row) -> str:
@@ -418,9 +418,10 @@ def _slow_requests(of: LogJudgement) -> Iterator[Remark]:
         names = sorted({named(s) for s, m in zip(solr, slow, strict=True) if m})
         yield Remark(
             "warning", "Counted twice",
-            f"{n:,} requests are in {listed(names)} because they were slow. Solr writes them among "
-            "all its requests too, so they count twice, and all times look longer than they were.",
-            "Read the log of all requests without that of slow ones.",
+            f"{n:,} requests are in {listed(names)} because they were slow. Solr also writes them "
+            "to its log of all requests, so they are counted twice, and searches look slower than "
+            "they were.",
+            "Read only the log of all requests, not that of slow ones.",
         )  # fmt: skip
 
 
@@ -450,17 +451,17 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
         if notes.pop(_core.LOG_DAMAGED, 0):
             yield Remark(
                 "warning", "A damaged file",
-                f"{name} is packed, and damaged: {lines:,} lines could be read, and no figure has "
-                "what follows them.",
-                "Test it with gzip -t or zstd -t, and get it anew from where it was packed.",
+                f"{name} is packed, and damaged. Its first {lines:,} lines could be read; the "
+                "figures lack what follows.",
+                "Test it with gzip -t or zstd -t, and copy it again from where it was packed.",
             )  # fmt: skip
         if letters := notes.pop(_core.LOG_LETTERS, 0):
             yield Remark(
                 "warning", "Zone not known",
                 f"{name}: {letters:,} times have letters for their zone, such as CET or EST. "
-                "Several zones share such letters, so these times are shown as the log writes "
+                "Several zones may share such letters, so these times are shown as the log writes "
                 "them.",
-                "Name the zone with --zone Europe/Paris, or that of one server with "
+                "Name the zone, as in --zone Europe/Paris, or that of this server alone, as in "
                 f"--zone {source['server'] or 'NAME'}=Europe/Paris.",
             )  # fmt: skip
         if source.get("goes_on"):
@@ -473,7 +474,7 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
         for what in [what for what in notes if what.startswith("a duration ")]:
             yield Remark(
                 "note", "Unit of times", f"{name}: {notes.pop(what):,} × {what}.",
-                "If they are of another unit, name it: --column NAME=duration:ms (s, ms, us, ns).",
+                "If the unit is another, name it: --column NAME=duration:ms (or s, us, ns).",
             )  # fmt: skip
         for what, n in notes.items():
             yield Remark("note", "Not sure", f"{name}: {n:,} × {what}.")
@@ -485,7 +486,7 @@ def _zones(of: LogJudgement) -> Iterator[Remark]:
     for name in sorted(set(of.zones) - set(servers)):
         yield Remark(
             "warning", "A zone for no log",
-            f"--zone {name}={of.zones[name]} changed nothing: no log is of a server {name}.",
+            f"--zone {name}={of.zones[name]} changed nothing: no log is from a server {name}.",
             f"The servers are {listed(servers[:10])}" + (", .." if len(servers) > 10 else "") + ".",
         )  # fmt: skip
 
@@ -501,9 +502,9 @@ def _mixed(of: LogJudgement) -> Iterator[Remark]:
         yield Remark(
             "warning", "Clocks side by side",
             f"The times of {names[0]} are in a zone that their logs do not name, and those of "
-            f"{names[1]} are in UTC. They meet in the same hours and minutes only if that zone is "
-            "UTC too.",
-            "Name it with --zone Europe/Paris.",
+            f"{names[1]} are in UTC. The same hour and minute mean the same time in both only if "
+            "that zone is UTC too.",
+            "Name that zone, as in --zone Europe/Paris.",
         )  # fmt: skip
 
 

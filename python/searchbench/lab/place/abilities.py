@@ -90,10 +90,10 @@ def beside_others(plan: Plan) -> list[str]:
     if not host.shared() or not (searched or by_clock):
         return []
     return [
-        "SEARCHBENCH_SHARED_MACHINE is set, so the work of others is only a warning. But requests "
-        "are sent by the clock here, and where others take the load generator's core they are late "
-        "and their trials invalid all the same (generator lag). A load of `clients`, each of which "
-        "waits for its answer, has no clock to be late by."
+        "SEARCHBENCH_SHARED_MACHINE is set, so foreign CPU is only a warning. But this study sends "
+        "requests by the clock. If others take the load generator's core, requests are late, and "
+        "the trial is invalid all the same (generator lag). A closed loop (`clients`) has no clock "
+        "to be late by."
     ]
 
 

@@ -216,9 +216,9 @@ def _jsonl(path: Path, lines: Iterable[bytes], builder: Builder, method: str | N
             if not given.keys() & {"path", "sql"} and given.keys() & {"text", "match"}:
                 # Every line of such a file is one: the first says it for all.
                 raise QueryError(
-                    f"{path}:{number}: words to search for, and no request. A study asks them "
-                    f'([queries] file = "{path}", and [load] kind = "replay" at the times of their '
-                    "log); load sends what a study asks (--study)"
+                    f"{path}:{number}: these are words to search for, not a request. A study asks "
+                    f'them: [queries] file = "{path}", with [load] kind = "replay" at the times of '
+                    "their log. `load --study` sends what a study asks"
                 )
             ask, at = _object(given, method)
             if at is not None:

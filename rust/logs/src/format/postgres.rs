@@ -22,8 +22,8 @@ use crate::source::{Block, LONGEST, Lines};
 use crate::sql::{Dialect, statement};
 
 /// What is noted of plans: a statement that is logged with its duration would count twice.
-const PLAN: &str = "a plan of auto_explain, which is no search here: log_min_duration_statement \
-                    writes the statements";
+const PLAN: &str = "a plan of auto_explain, which does not count as a search; \
+                    log_min_duration_statement logs the statements";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
