@@ -427,7 +427,8 @@ def _slow_requests(of: LogJudgement) -> Iterator[Remark]:
 
 def _reading(of: LogJudgement) -> Iterator[Remark]:
     yield from _copies(of)
-    yield from _slow_requests(of)
+    twice = [*_slow_requests(of)]
+    yield from twice
     yield from _zones(of)
     yield from _mixed(of)
     named = _names(of)
@@ -448,6 +449,8 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
         notes = dict(source["notes"])  # type: ignore[call-overload]
         zoned = bool(of.zone) or source["server"] in of.zones
         yield from _set_back(source, name, notes, zoned=zoned)
+        if twice:
+            notes.pop(_core.LOG_SLOW_REQUEST, None)
         if notes.pop(_core.LOG_DAMAGED, 0):
             yield Remark(
                 "warning", "A damaged file",
