@@ -113,7 +113,7 @@ def test_a_search_on_record_drives_what_the_search_alone_drives(tmp_path: Path) 
     assert found.fails == pytest.approx(expected.bracket.fails, rel=1e-3)
     ours, theirs = (s.partition("(95 %") for s in (found.sentence, expected.bracket.sentence))
     assert ours[2].startswith(theirs[2]), "the rates before may differ by their rounding"
-    assert "The server was watched for 2.7 minutes in all" in ours[2]
+    assert "The server was watched for 2.9 minutes in all" in ours[2]
 
 
 def test_each_trace_is_read_once_while_a_search_goes_on(

@@ -128,9 +128,10 @@ def test_an_old_search_is_judged_anew_and_finds_what_it_found() -> None:
     (one,) = found.capacity
     assert (one.subject, one.promise, one.searches) == ("new", "p90 < 20ms", 1)
     (expected,) = EXPECTED["capacity"]["capacity"]
-    # How sure it is, and the last digits, are of today's judge.
-    for name in ("holds", "fails"):
-        assert getattr(one, name) == pytest.approx(expected[name], rel=5e-3)
+    # How sure it is, and so how wide, is of today's judge, which allows for more scatter of speeds:
+    # the interval has all of the old one, and a few percent more.
+    assert 0.97 * expected["holds"] < (one.holds or 0.0) <= expected["holds"]
+    assert expected["fails"] <= (one.fails or math.inf) < 1.02 * expected["fails"]
     assert one.chance_inside is not None
     assert one.chance_inside >= 0.95 - 1e-9
     assert [t.verdict for t in one.trials] == [t["verdict"] for t in expected["trials"]]
@@ -139,7 +140,7 @@ def test_an_old_search_is_judged_anew_and_finds_what_it_found() -> None:
         assert mine.excess == pytest.approx(theirs["excess"])
         assert mine.achieved == pytest.approx(theirs["achieved"])
     assert one.sentence.startswith(
-        "The limit is between 244.6/s and 256.8/s (95 %, 6 trials). The server was watched for "
+        "The limit is between 240.5/s and 258.4/s (95 %, 6 trials). This interval is 7.4 % wide, "
     )
     assert found.verdict.decision.startswith(f"p90 < 20ms: {one.sentence}")
 
@@ -150,7 +151,7 @@ def test_what_an_old_record_says_of_its_capacity_is_not_believed(tmp_path: Path)
     plan["judging"]["capacity"]["new"] |= {"holds_per_s": 1.0, "fails_per_s": 2.0}
     (tmp_path / "r/plan.json").write_text(json.dumps(plan))
     (one,) = judge(open_record(tmp_path / "r")).capacity
-    assert one.holds == pytest.approx(244.6, rel=0.001)
+    assert one.holds == pytest.approx(240.5, rel=0.001)
 
 
 def test_another_judge_finds_another_interval_in_an_old_record(
@@ -158,7 +159,7 @@ def test_another_judge_finds_another_interval_in_an_old_record(
 ) -> None:
     before = judged("capacity")[0].capacity[0]
     monkeypatch.setattr(posterior, "SWAY", 0.5)
-    monkeypatch.setattr(posterior, "SPEEDS", (0.1,) * 5)
+    monkeypatch.setattr(posterior, "SPEEDS", (0.2,) * len(posterior.SPEEDS))
     after = judged("capacity")[0].capacity[0]
     assert before.holds is not None
     assert before.fails is not None

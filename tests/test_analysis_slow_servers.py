@@ -92,8 +92,8 @@ def test_errors_that_last_are_errors_at_any_rate(tmp_path: Path) -> None:
 
 def test_two_searches_of_servers_whose_starts_differ_show_no_usual_limit(tmp_path: Path) -> None:
     said = []
-    for seed in range(6):
-        servers = {"s": drawn(fixed(4, 0.002), 0.08)}
+    for seed in range(6):  # speeds that scatter by 8 % mostly leave an end open
+        servers = {"s": drawn(fixed(4, 0.002), 0.05)}
         judged, _ = searched(
             tmp_path / str(seed), servers, "p99 < 10ms", 1500.0, blocks=2, seed=seed, effort=0.3
         )

@@ -165,7 +165,8 @@ def test_a_search_sees_a_stall_before_the_first_reply_of_a_trial(
     assert kept.stalled is bool(found)
 
 
-@pytest.mark.parametrize("which", [4, 6])
+# Full trials of it: a trial that ends while the server sleeps has no reply that could show a stall.
+@pytest.mark.parametrize("which", [3, 6])
 def test_a_search_does_not_take_a_server_that_slept_for_one_that_is_overloaded(which: int) -> None:
     found = search(asleep(fixed(4, 0.002), 6.0, (which,)), PROMISE, 1200)
     assert [i for i, d in enumerate(found.driven) if d.judged.stalled] == [which]

@@ -28,18 +28,20 @@ from searches import Arrivals, Found, search
 
 
 @pytest.mark.parametrize(
-    ("serve", "arrivals", "promise", "truth"),
+    ("serve", "arrivals", "promise", "truth", "wide"),
     [
-        (fixed(4, 0.0005), "constant", "p99 < 10ms, errors < 0.1%", 8000.0),
-        (fixed(4, 0.0005), "poisson", "p99 < 10ms, errors < 0.1%", 7769.9),
-        (fixed(4, 0.002), "poisson", "p99 < 10ms, errors < 0.1%", 1740.0),
-        (random(4, 0.004), "poisson", "p99 < 50ms, errors < 0.1%", 902.67),
-        (shedding(fixed(4, 0.0005), 5000), "poisson", "p99 < 10ms, errors < 0.1%", 5005.0),
+        (fixed(4, 0.0005), "constant", "p99 < 10ms, errors < 0.1%", 8000.0, 1.07),
+        (fixed(4, 0.0005), "poisson", "p99 < 10ms, errors < 0.1%", 7769.9, 1.07),
+        (fixed(4, 0.002), "poisson", "p99 < 10ms, errors < 0.1%", 1740.0, 1.07),
+        # Its late requests come in few clusters, which might also be a speed that scatters: of 40
+        # searches a tenth are wider than 8 %.
+        (random(4, 0.004), "poisson", "p99 < 50ms, errors < 0.1%", 902.67, 1.09),
+        (shedding(fixed(4, 0.0005), 5000), "poisson", "p99 < 10ms, errors < 0.1%", 5005.0, 1.07),
     ],
     ids=["D/D/4", "M/D/4 deep", "M/D/4", "M/M/4", "errors above a rate"],
 )
 def test_the_interval_holds_the_truth_and_is_narrow(
-    serve: Serve, arrivals: Arrivals, promise: str, truth: float
+    serve: Serve, arrivals: Arrivals, promise: str, truth: float, wide: float
 ) -> None:
     runs = [
         search(serve, promise, truth * start, seed=seed, arrivals=arrivals)
@@ -48,7 +50,7 @@ def test_the_interval_holds_the_truth_and_is_narrow(
     spans = [(f.bracket.holds or 0.0, f.bracket.fails or math.inf) for f in runs]
     # Of four with 95 % each, three hold it with more than 98 %; the seeds are fixed.
     assert sum(holds <= truth <= fails for holds, fails in spans) >= 3, spans
-    assert sum(fails / holds <= 1.07 for holds, fails in spans) >= 3, spans
+    assert sum(fails / holds <= wide for holds, fails in spans) >= 3, spans
     assert all(len(f.driven) <= TRIALS for f in runs)
     assert "The limit is between " in runs[0].bracket.sentence
     assert f"(95 %, {len(runs[0].driven)} trials)" in runs[0].bracket.sentence
@@ -249,6 +251,7 @@ def test_the_chance_inside_is_right_to_a_tenth_of_a_percent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     driven = [search(fixed(4, 0.002), "p99 < 10ms", 1000, trials=n).driven for n in (4, 9)]
+    driven.append(search(random(4, 0.004), "p99 < 50ms", 700, trials=9).driven)
     found = [Seen(trials).where for trials in driven]
     monkeypatch.setattr(posterior, "_ABOUT", 500)
     monkeypatch.setattr(posterior, "_STEPS", 3000)
@@ -256,6 +259,22 @@ def test_the_chance_inside_is_right_to_a_tenth_of_a_percent(
         fine = Seen(trials).where
         for q in (0.001, 0.025, 0.3, 0.7, 0.975, 0.999):
             assert one.chance_below(fine.quantile(q)) == pytest.approx(q, abs=0.001)
+
+
+def test_where_trials_at_about_one_rate_leave_it_open_the_next_is_farther_away() -> None:
+    """All drove the likeliest limit again: of M/D/2 at an effort of 0.3, a tenth of the intervals
+    were wider than 70 %, and are not wider than 20 %."""
+    farther = []
+    for seed in (1, 8):  # where it happens
+        start = 760 * (0.4 + seed / 5)
+        driven = search(fixed(2, 0.002), "p99 < 10ms", start, seed=seed, effort=0.3).driven
+        for n in range(5, len(driven)):
+            seen = Seen(driven[:n])
+            low, high = seen.ends
+            if high / low > 1.3 and sum(map(len, seen.beside())) >= 4:
+                farther.append(driven[n].rate_per_s / seen.where.quantile(0.5))
+    assert farther
+    assert min(farther) > 1.05, "the upper end is the one of which less is known"
 
 
 def test_a_server_that_answers_nothing_is_no_matter_of_the_rate() -> None:

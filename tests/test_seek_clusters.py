@@ -77,15 +77,19 @@ def test_searches_of_ordinary_servers_claim_95_percent_and_are_right(
 
 
 def test_a_server_that_becomes_slower_and_slower_is_said_to_have_changed() -> None:
-    """By 1 % in 20 s: that may go on, so no lower end is known."""
+    """By 1 % in 20 s: that may go on, so no lower end is known.
+
+    Between trials, or with the time: which of the two is said depends on which rates came first.
+    """
     drift = [
         search(varying(fixed(4, 0.002), lambda at: np.exp(-at / 2000), from_s=0.0), "p99 < 10ms",
                1700, seed=seed).bracket
-        for seed in range(3)
+        for seed in range(6)
     ]  # fmt: skip
     assert all(one.holds is None for one in drift)
-    changed = ("server changed between", "the server or the machine changed")
-    assert sum(any(word in one.sentence for word in changed) for one in drift) >= 2
+    changed = ("server changed between", "the server or the machine changed",
+               "server became slower with time")  # fmt: skip
+    assert sum(any(word in one.sentence for word in changed) for one in drift) >= 5
 
 
 @pytest.mark.parametrize(("likeliest", "said"), [(96.0, False), (1740.0, True)])

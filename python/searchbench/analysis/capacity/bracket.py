@@ -45,9 +45,9 @@ from searchbench.analysis.words import listed, per_s, percent, plural
 from searchbench.workload.load_table import LONGEST_S
 
 FULL_OF_WIDTH = 0.98  # an interval that could be narrower is made so wide, for it is surer
-CHANGES = 0.95  # the chance that the server's speed differs, from which on it is said
+CHANGES = 0.975  # the chance that the server's speed differs, from which on it is said
 APART = 0.05  # standard deviation of speeds; beyond it there may be two and none between them
-SUSPECT = 0.7  # and from which on an order of the trials is a drift
+SUSPECT = 0.82  # and from which on an order of the trials is a drift: before any trial it is 0.75
 ROUGH, HOW_OFTEN = "This answer is rough", "How often the server stalls"  # doubts
 LATE = "the load generator itself sent requests late"
 _HOUR_S = 3600.0

@@ -38,6 +38,7 @@ DOUBT = TAIL  # on each side
 LATE_ONES = 300  # that a full trial should have, where as many are late as may be
 CLUSTER = 150  # of more late requests at a time, trials are longer in proportion, up to twice
 AGAIN = 2  # full trials on each side: a server changes
+WIDE = 1.3  # so far apart are the ends still where a trial near the limit does not narrow them
 COVERED_S = 60.0  # of one below the limit: a merge or a neighbour may come once a minute
 STEEP = 10.0  # times as many late as may be, or so many times fewer: no chance moves a limit there
 CLUSTERS = 8.0  # of late requests in the trials near the limit, from which on they tell enough
@@ -559,12 +560,17 @@ def _rate(seen: Seen, effort: float) -> tuple[float | None, bool]:
     where = seen.where
     low, middle, high = (where.quantile(q) for q in (DOUBT, 0.5, 1 - DOUBT))
     near = any(d.near for d in used)
-    if high / low > (1.3 if near else 1 + 3 * WIDTH):
+    below, above = seen.beside()
+    if high / low > WIDE and len(below) + len(above) >= 2 * AGAIN:
+        # One more in their midst would say nothing new.
+        aside = (high / low) ** 0.25
+        up = high / middle > middle / low
+        return max(LOWEST_PER_S, middle * aside if up else middle / aside), True
+    if high / low > (WIDE if near else 1 + 3 * WIDTH):
         guess = None if near else _guess(seen)
         rate = max(LOWEST_PER_S, guess or middle)
         tried = any(d.near and abs(math.log(d.rate_per_s / rate)) < ALIKE for d in used)
         return rate, tried or guess is not None or high / low <= 1.5
-    below, above = seen.beside()
     again = min(len(below), len(above)) >= AGAIN
     lower = len(below) < len(above)
     if seen.narrow and again:
