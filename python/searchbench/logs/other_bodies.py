@@ -269,7 +269,7 @@ def _place(value: Any, of: Words, key: str = "") -> Any:
     """Points: where somebody is, or looks."""
     if isinstance(value, dict):
         return {
-            name: inner if name in _HOW or name in ("ignore_unmapped", "type") else
+            name: inner if name in _HOW or name in ("ignore_unmapped", "order") else
             _place(inner, of, name)
             for name, inner in value.items()
         }  # fmt: skip

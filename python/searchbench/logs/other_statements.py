@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -169,10 +170,9 @@ def _in_part(text: str, of: Words, dialect: str) -> str:
             language = _language(where, "", postgresql=True, plain=True)
             told.append(tag + in_text(run[len(tag) : -len(tag)], of, language) + tag)
         elif kind == "hex":
-            # Digits are a number to any base.
-            told.append("0x" + of(str(int(run, 16))))
+            told.append("0x" + _hexadecimal(run[2:], of))
         elif kind == "xliteral":
-            digits = of(str(int(run[2:-1] or "0", 16)))
+            digits = _hexadecimal(run[2:-1], of)
             told.append(f"{run[:2]}{'0' * (len(digits) % 2)}{digits}'")
         elif kind in ("literal", "escaped"):
             written = found[kind]
@@ -200,6 +200,16 @@ def _number(run: str, rest: str, of: Words) -> str:
     if run == "0" and re.match(r"\.\d", rest):
         return run  # a share stays one
     return re.sub(r"^\d+", lambda digits: of(digits[0]), run)
+
+
+def _hexadecimal(digits: str, of: Words) -> str:
+    """Of a text the digits of another text, of a number those of another number."""
+    with suppress(ValueError):
+        text = bytes.fromhex(digits).decode()
+        if text.isprintable() and re.search(r"[^\W_]", text):
+            return in_text(text, of).encode().hex()
+    # Digits are a number to any base.
+    return of(str(int(digits or "0", 16)))
 
 
 def _literal(
