@@ -115,9 +115,9 @@ def _queries(
 
     assert wanted.queries is not None
     if wanted.anonymise:
-        from searchbench.logs.anonymise import without_unsafe
+        from searchbench.logs.anonymise import without_places, without_unsafe
 
-        log = without_unsafe(log)
+        log = without_places(without_unsafe(log))
     cut = cut_of(log, *limit) if wanted.cut else None
     part = log if cut is None else cut_out(log, cut)
     hidden = None
@@ -171,7 +171,7 @@ def _cut_as_json(cut: Cut) -> dict[str, Any]:
 def _anonymised(
     log: Searches, part: Searches, wanted: Wanted
 ) -> tuple[Searches, Searches, dict[str, Any]]:
-    from searchbench.logs.anonymise import anonymised, without_names, words_asked
+    from searchbench.logs.anonymise import anonymised, without_classes, words_asked
     from searchbench.logs.pseudonyms import (
         pseudonyms,
         vocabulary_of_documents,
@@ -182,17 +182,14 @@ def _anonymised(
     of_log = vocabulary_of_log({} if documents else words_asked(log))
     names = pseudonyms(wanted.key, of_log, documents)
     found = anonymised(part, names)
-    return (
-        without_names(log, names),
-        found,
-        {
-            "vocabulary": names.vocabulary.origin,
-            "exchanged": len(names.used),
-            "made_up": len(names.made_up) - names.kept,
-            "kept": names.kept,
-            "key": wanted.key is not None,
-        },
-    )
+    hidden = {
+        "vocabulary": names.vocabulary.origin,
+        "exchanged": len(names.used),
+        "made_up": len(names.made_up) - names.kept,
+        "kept": names.kept,
+        "key": wanted.key is not None,
+    }
+    return without_classes(log, names), found, hidden
 
 
 def _against(log: Searches, path: Path, page: Path | None, *, as_json: bool) -> int:

@@ -88,20 +88,31 @@ def anonymised(of: Searches, names: Pseudonyms) -> Searches:
     return replace(of, lines=lines, at_ns=at)
 
 
-def without_names(of: Searches, names: Pseudonyms) -> Searches:
-    """What is told of a log: without names of files, of servers, and of classes with words."""
-    # Files are often called as their servers are.
-    files = [{**file, "name": f"file {n}"} for n, file in enumerate(of.files, 1)]
+def without_places(of: Searches) -> Searches:
+    """Without names of files and servers: files are often called as their servers are."""
+    files = [
+        {**file, "name": f"file {n}", "refused": "it cannot be read" if file["refused"] else ""}
+        for n, file in enumerate(of.files, 1)
+    ]
     zones = dict.fromkeys(zone.rpartition("=")[2] for zone in of.zone.split(", "))
-    lost = of.lost
-    if lost:
-        # Of a class alone it is not known which parameters somebody typed.
-        other = {str(a["class"]): str(_line(a, names.of, of.formats)["class"]) for a in of.lines}
-        told: Counter[str] = Counter()
-        for name, n in lost.classes:
-            told[other.get(name, _OTHERS)] += n
-        lost = replace(lost, classes=tuple(told.most_common()))
-    return replace(of, files=files, zone=", ".join(zones), lost=lost)
+    return replace(of, files=files, zone=", ".join(zones))
+
+
+def without_classes(of: Searches, names: Pseudonyms) -> Searches:
+    """What is told of searches that are left out, without the words that their classes have."""
+    if of.lost is None:
+        return of
+    # Of a class alone it is not known which parameters somebody typed.
+    lost = dict(of.lost.classes)
+    other = {
+        str(line["class"]): str(_line(line, names.of, of.formats)["class"])
+        for line in of.lines
+        if line["class"] in lost
+    }
+    told: Counter[str] = Counter()
+    for name, n in lost.items():
+        told[other.get(name, _OTHERS)] += n
+    return replace(of, lost=replace(of.lost, classes=tuple(told.most_common())))
 
 
 class _Listening:

@@ -60,10 +60,11 @@ _HOW = _names(
     "weight factor modifier missing missing_bucket seed _index _type index max_query_terms "
     "min_term_freq min_doc_freq max_doc_freq min_word_length max_word_length boost_terms end pre "
     "post dist in_order saturation log sigmoid linear exponent scaling_factor "
-    "minimum_should_match_field indexed_shape parent_type child_type collect_payloads use_field "
+    "minimum_should_match_field parent_type child_type collect_payloads use_field "
     "quote_field_suffix locale timezone cutoff_frequency low_freq_operator high_freq_operator "
     "fuzzy_min_sim strategy execution _cache pruning_config pagination_depth"
 )
+_HOW_WITHIN = _names("fields saturation log sigmoid linear rescore_vector method_parameters")
 _FUNCTIONS = _names("gauss exp linear")  # of function_score: below them names of fields
 
 # Of the whole search.
@@ -111,6 +112,8 @@ def _of_search(key: str, value: Any, of: Words) -> Any:
         return _query(value, of)
     if key in _AGGREGATIONS:
         return _aggregations(value, of)
+    if key == "search_pipeline" and isinstance(value, dict):
+        raise _unknown("key", key)
     if key in _SEARCH_HOW or isinstance(value, bool) or value is None:
         return value
     if key in ("search_after", "stats"):
@@ -196,7 +199,7 @@ def _option(key: str, value: Any, of: Words, kind: str) -> Any:
         }
     if key in ("random_score", "field_value_factor") and isinstance(value, dict):
         return value
-    if key in _HOW:
+    if key in _HOW and (not nested or key in _HOW_WITHIN):
         return value
     if key in _VALUES:
         return _all(value, of) if nested else _value(value, of, kind)

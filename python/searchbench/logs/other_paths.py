@@ -19,7 +19,8 @@ from searchbench.logs.other_bodies import in_body
 from searchbench.logs.other_words import NotAnonymised, Words, in_text
 
 _SEARCHING = re.compile(r"(?i)search|find|query|suggest|select")
-_HOST = re.compile(r"(?i)^[a-z][a-z0-9+.-]*://[^/#]*")
+_HOST = re.compile(r"(?i)^(?:[a-z][a-z0-9+.-]*://[^/#]*|//[^/#]*[.@:][^/#]*)")
+_ESCAPED = re.compile(r"(?i)%3b(?=[\w.-]*(?:sess|sid|token|user|auth)[\w.-]*(?:=|%3d))")
 _TOKEN = re.compile(r"[^@/]+@[^@/]+\.\w+|(?=.*\d)(?:[0-9a-fA-F-]{16,}|[\w-]{24,})|\d+(?:\.\d+){3}")
 _QUOTED = re.compile(
     r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?<![\w.])\d+(?![\w])|(?<=:)[^\s()\[\]\"',}]+"
@@ -35,22 +36,40 @@ def _names(together: str) -> frozenset[str]:
 
 # Parameters that say how to answer, and not what is looked for.
 _HOW = _names(
-    "limit offset page pagesize page_size per_page size rows start from table match_columns "
-    "output_columns output_type sortby sort_keys sort order orderby drilldown drilldown_sortby "
-    "drilldown_sort_keys drilldown_output_columns drilldown_offset drilldown_limit cache "
-    "drilldown_calc_types drilldown_calc_target keys calc_types calc_target stage flags type types "
-    "query_flags query_expander query_options match_escalation match_escalation_threshold "
-    "column logical_table shard_key min_border max_border frequency_threshold prefix_search "
-    "conditional_probability_threshold similar_search load_table load_columns load_values "
-    "dynamic_columns n_workers command_version wt fl df deftype qf pf pf2 pf3 ps qs mm tie uf bf "
-    "boost op q.op sow facet limit hl fl group stats spellcheck suggest mlt expand terms qt "
-    "omitheader echoparams timeallowed stopwords lang locale format indent columns fields "
-    "typed_keys request_cache index collection _source _source_includes _source_excludes "
-    "stored_fields docvalue_fields search_type scroll timeout terminate_after track_total_hits "
-    "track_scores version analyzer analyze_wildcard default_operator allow_no_indices "
-    "expand_wildcards ignore_unavailable ignore_throttled batched_reduce_size lenient "
-    "pre_filter_shard_size max_concurrent_shard_requests rest_total_hits_as_int filter_path "
-    "suggest_field suggest_mode suggest_size ccs_minimize_roundtrips source_content_type"
+    "table match_columns output_columns output_type sortby sort_keys sort order orderby drilldown "
+    "drilldown_sortby drilldown_sort_keys drilldown_output_columns cache command_version wt fl df "
+    "deftype qf pf mm op q.op facet facet.field facet.limit hl hl.fl lang locale format indent "
+    "columns fields typed_keys request_cache index collection"
+)
+# Of which only numbers do: /trains?from=Paris
+_COUNTS = _names(
+    "limit offset page pagesize page_size per_page size rows start from drilldown_offset "
+    "drilldown_limit"
+)
+# Those of one server, by what shows that a path is of it.
+_GROONGA = _names(
+    "drilldown_calc_types drilldown_calc_target query_flags query_expander query_options "
+    "match_escalation match_escalation_threshold column types logical_table shard_key min_border "
+    "max_border frequency_threshold prefix_search conditional_probability_threshold "
+    "similar_search load_table load_columns load_values dynamic_columns n_workers"
+)
+_IN_BRACKETS_HOW = _names("keys calc_types calc_target stage flags type") | _HOW | _COUNTS
+_SOLR = _names(
+    "pf2 pf3 ps qs tie uf bf boost sow group stats spellcheck suggest mlt expand terms qt "
+    "omitheader echoparams timeallowed stopwords"
+)
+_ELASTICSEARCH = _names(
+    "_source _source_includes _source_excludes stored_fields docvalue_fields search_type scroll "
+    "timeout terminate_after track_total_hits track_scores version analyzer analyze_wildcard "
+    "default_operator allow_no_indices expand_wildcards ignore_unavailable ignore_throttled "
+    "batched_reduce_size lenient pre_filter_shard_size max_concurrent_shard_requests "
+    "rest_total_hits_as_int filter_path suggest_field suggest_mode suggest_size "
+    "ccs_minimize_roundtrips source_content_type"
+)
+_OF_SERVERS = (
+    (re.compile(r"/d/"), _GROONGA),
+    (re.compile(r"/solr/|.*/select$"), _SOLR),
+    (re.compile(r".*/_"), _ELASTICSEARCH),
 )
 # Families of them (Solr's), but for those that have words.
 _FAMILIES = ("facet.", "hl.", "group.", "stats.", "spellcheck.", "mlt.", "suggest.", "terms.",
@@ -87,11 +106,11 @@ def in_path(path: str, of: Words) -> str:
         known = _known(name)
         if known.replace("-", "_") in _WHO:
             continue
-        if equals and not _says_how(known):
+        if equals and not _says_how(known, before, value):
             plain = unquote_plus(value, errors="surrogateescape")
             put = _value(known, plain, of)
             value = quote(put, safe="!'()*,:@/$-._~", errors="surrogateescape")
-        elif known and not equals and not _says_how(known) and known not in _FLAGS:
+        elif known and not equals and not _says_how(known, before) and known not in _FLAGS:
             name = _typed(name, of)
         kept += name + equals + value + behind
     kept = kept.rstrip("&;") if not query.endswith(("&", ";")) else kept
@@ -124,19 +143,22 @@ def _without_host(path: str) -> str:
     before, mark, query = path.partition("?")
     if _HOST.match(before):
         before = _HOST.sub("", before) or "/"
-    return before.partition("#")[0] + mark + query
+    before = _ESCAPED.sub(";", before.partition("#")[0])
+    return before + mark + query
 
 
 def _known(name: str) -> str:
     return unquote_plus(name).lower().removesuffix("[]")
 
 
-def _says_how(known: str) -> bool:
+def _says_how(known: str, path: str, value: str = "") -> bool:
     if found := _IN_BRACKETS.fullmatch(known):
-        known = found[1]
-    if known.startswith(_FAMILIES):
+        return found[1] in _IN_BRACKETS_HOW
+    if known in _HOW or any(known in own and of.match(path) for of, own in _OF_SERVERS):
+        return True
+    if known.startswith(_FAMILIES) and _OF_SERVERS[1][0].match(path):
         return known.rpartition(".")[2] not in _WITH_WORDS
-    return known in _HOW
+    return known in _COUNTS and re.fullmatch(r"-?\d*", value) is not None
 
 
 def _value(known: str, plain: str, of: Words) -> str:
@@ -163,9 +185,10 @@ def _value(known: str, plain: str, of: Words) -> str:
 
 def _bare(path: str) -> set[str]:
     """Parameters without a value (``/search?red``), lowered: somebody may have typed them."""
-    pairs = re.split("[&;]", _without_host(path).partition("?")[2])
+    before, _, query = _without_host(path).partition("?")
+    pairs = re.split("[&;]", query)
     names = {unquote_plus(pair).lower() for pair in pairs if pair and "=" not in pair}
-    return {name for name in names if not _says_how(name) and name not in _FLAGS}
+    return {name for name in names if not _says_how(name, before) and name not in _FLAGS}
 
 
 def _typed(name: str, of: Words) -> str:
@@ -188,7 +211,7 @@ def _segments(path: str, of: Words) -> list[str]:
             told = segment
         searching = bool(_SEARCHING.search(segment))
         for parameter in parameters:
-            name, equals, value = parameter.partition("=")
+            name, equals, value = re.sub("(?i)%3d", "=", parameter, count=1).partition("=")
             if not equals:
                 told += ";" + (_typed(name, of) if name else "")
             elif _known(name) not in _WHO:
