@@ -64,6 +64,9 @@ def told_of(place: Path, line: str, *texts: str) -> tuple[list[dict[str, Any]], 
         (WEB, "/search?q=red&session-id=zanzibar&preference=zanzibar&host=zanzibar", "/search?q="),
         (WEB, "/mail/zanzibar@secret.org/search?q=red", "/mail/"),
         (WEB, "/s/zanzibar-3f2b8c1a9d4e4f6a8b7c1d2e/search?q=red", "/s/"),
+        (WEB, "/trains/search?from=zanzibar&to=red", "/search?"),
+        (WEB, "//shop.zanzibar.org/search?q=red", "/search?"),
+        (WEB, "/search%3Bjsessionid=zanzibar?q=red", "/search?"),
         (SPHINX, "john@zanzibar.com", '"terms"'),
         (SPHINX, "@title red joe@zanzibar", '"title"'),
     ],
@@ -92,6 +95,26 @@ def test_classes_of_searches_that_are_left_out_and_names_of_servers_are_not_told
     written(log, out, "--anonymise", "--zone", "Asia/Tokyo")
     assert about(out)["zone"] == "Asia/Tokyo"
     assert "zanzibar" not in json.dumps(about(out))
+
+
+def test_a_cut_of_files_with_other_clocks_does_not_name_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whole seconds are named with their file, and files are called as their servers are."""
+    (tmp_path / "logs").mkdir()
+    given = [WEB.format(n=n % 60, text=f"/search?q=red{n % 7}").replace(":39:", f":{n // 60:02}:")
+             for n in range(600)]  # fmt: skip
+    (tmp_path / "logs" / "zanzibar.log").write_text("".join(given))
+    given = [json.dumps({"time": f"2026-11-20T20:{n // 60:02}:{n % 60:02}.123Z", "status": 200,
+                         "request": f"GET /search?q=blue{n % 9} HTTP/1.1"}) + "\n"
+             for n in range(600)]  # fmt: skip
+    (tmp_path / "logs" / "b.log").write_text("".join(given))
+    out = tmp_path / "out.jsonl"
+    written(tmp_path / "logs", out, "--anonymise", "--cut", "auto")
+    assert "the times of file" in json.dumps(about(out))
+    assert "zanzibar" not in json.dumps(about(out)) + capsys.readouterr().out
+    written(tmp_path / "logs", out, "--cut", "auto")
+    assert "zanzibar" in json.dumps(about(out))
 
 
 def test_a_field_of_sphinx_is_named_behind_a_blank_a_bracket_or_a_bar() -> None:

@@ -73,6 +73,7 @@ def about(
         "searches": len(written),
         "distinct": len(np.unique(written.asked)),
         "of": len(log),
+        "of_seconds": None if log.at_ns is None else int(log.at_ns[-1] - log.at_ns[0]) / _SECOND,
         "first_s": None if times is None else int(times[0]) / _SECOND,
         "last_s": None if times is None else int(times[-1]) / _SECOND,
         "zone": log.zone,
