@@ -26,7 +26,7 @@ _QUOTED = re.compile(
     r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?<![\w.])\d+(?![\w])|(?<=:)[^\s()\[\]\"',}]+"
 )
 # In Groonga's scripts: options, ends of between(), columns of query().
-_NAMED = re.compile(r"\bquery\(\s*$"), re.compile(r"\s*:"), {"include", "exclude"}
+_NAMED = re.compile(r"\bquery\(\s*\Z"), re.compile(r"\s*:"), {"include", "exclude"}
 _LOCAL = re.compile(r"\{!\w+(?:\s+(?!v\s*=)\w[\w.]*=[\w.$]+)*\s*\}")
 
 
@@ -227,7 +227,7 @@ def _script(text: str, of: Words) -> str:
     def put(found: re.Match[str]) -> str:
         if option.match(text, found.end()) or found[0][1:-1] in ends:
             return found[0]
-        if columns.search(text[: found.start()]):
+        if columns.search(text, max(0, found.start() - 20), found.start()):
             return found[0]
         return in_text(found[0], of)
 

@@ -48,6 +48,9 @@ _TOKENS = {
 _OPTION = re.compile(r"(?is)\bOPTION\s+\w+\s*=\s*(?=[\w('\"])(?:'(?:[^'\\]|\\.|'')*'|[^;'])*")
 _NOTED = re.compile(r"(?i)(?<=comment)(\s*=\s*)'((?:[^'\\]|\\.|'')*)'")
 DOLLAR = re.compile(r"(\$(?:[^\W\d]\w*)?\$).*?\1", re.DOTALL)
+_GOES_ON = re.compile(r"(?i)\s*[-+*/%.=<>!|&^]|\s+(?:div|mod|in|between)\b")
+_SHARE = re.compile(r"\.\d")
+_MORE = re.compile(r"\s*(?:::\s*\w+\s*)?,")
 _CAST = re.compile(r"\s*::\s*(\w+)")
 _CONFIGURED = re.compile(r"(?:\w*to_tsquery|\w*to_tsvector|ts_headline|websearch_to_tsquery)")
 _HEADLINE = re.compile(
@@ -163,8 +166,8 @@ def _in_part(text: str, of: Words, dialect: str) -> str:
             told.append(" ")
             continue
         if kind == "number":
-            stays = _stays(where, text[found.end() :])
-            told.append(run if stays else _number(run, text[found.end() :], of))
+            stays = _stays(where, text, found.end())
+            told.append(run if stays else _number(run, text, found.end(), of))
         elif kind == "dollar":
             tag = found["tag"]
             language = _language(where, "", postgresql=True, plain=True)
@@ -177,9 +180,7 @@ def _in_part(text: str, of: Words, dialect: str) -> str:
         elif kind in ("literal", "escaped"):
             written = found[kind]
             before = run[: len(run) - len(written)]
-            inner = _literal(
-                written[1:-1], of, where, text[found.end() :], dialect, plain=kind == "literal"
-            )
+            inner = _literal(written[1:-1], found, of, where, dialect)
             told.append(before + written[0] + inner + written[0])
         else:
             told.append(run)
@@ -187,17 +188,17 @@ def _in_part(text: str, of: Words, dialect: str) -> str:
     return "".join(told)
 
 
-def _stays(where: _Where, rest: str) -> bool:
+def _stays(where: _Where, text: str, at: int) -> bool:
     """Whether a number is that of a column to order by, or says how."""
     here = where.stack[-1]
     if here.function in _NUMBERS_STAY:
         return True
     behind = where.before in ("by", ",") and here.by
-    return behind and not re.match(r"\s*[-+*/%.=<>!|&^]|\s+(?:div|mod|in|between)\b", rest, re.I)
+    return behind and not _GOES_ON.match(text, at)
 
 
-def _number(run: str, rest: str, of: Words) -> str:
-    if run == "0" and re.match(r"\.\d", rest):
+def _number(run: str, text: str, at: int, of: Words) -> str:
+    if run == "0" and _SHARE.match(text, at):
         return run  # a share stays one
     return re.sub(r"^\d+", lambda digits: of(digits[0]), run)
 
@@ -212,13 +213,12 @@ def _hexadecimal(digits: str, of: Words) -> str:
     return of(str(int(digits or "0", 16)))
 
 
-def _literal(
-    inner: str, of: Words, where: _Where, rest: str, dialect: str, *, plain: bool
-) -> str:  # fmt: skip
-    postgresql = dialect == "postgresql"
-    cast = _CAST.match(rest)
+def _literal(inner: str, found: re.Match[str], of: Words, where: _Where, dialect: str) -> str:
+    postgresql, plain = dialect == "postgresql", found.lastgroup == "literal"
+    cast = _CAST.match(found.string, found.end())
+    more = _MORE.match(found.string, found.end()) is not None
     to = cast[1].lower() if cast else ""
-    if _is_how(inner, where, rest, to, postgresql=postgresql):
+    if _is_how(inner, where, to, more=more, postgresql=postgresql):
         return inner
     if dialect == "sphinxql":
         return in_text(inner, of, "@")
@@ -238,9 +238,8 @@ def _language(where: _Where, to: str, *, postgresql: bool, plain: bool) -> str:
     return "" if plain else "escaped"
 
 
-def _is_how(inner: str, where: _Where, rest: str, to: str, *, postgresql: bool) -> bool:
+def _is_how(inner: str, where: _Where, to: str, *, more: bool, postgresql: bool) -> bool:
     here = where.stack[-1]
-    more = re.match(r"\s*(?:::\s*\w+\s*)?,", rest) is not None
     first, named = here.commas == 0, re.fullmatch(r"[\w.]+", inner) is not None
     if where.before in _HOW or to == "interval" or _TIME.fullmatch(inner):
         return True
