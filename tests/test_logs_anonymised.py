@@ -121,6 +121,9 @@ def test_requests_keep_their_structure_and_lose_their_words(name: str, tmp_path:
         assert before.keys() == after.keys()
         assert before["index"] == after["index"]
         one, two = (_plainly(line) for line in (before, after))
+        if "sql" in before:
+            # Comments go.
+            one = re.sub(r"/\*.*?\*/|--.*|^#.*", " ", one)
         # Everything but words and numbers stands where it stood.
         assert re.sub(r"[^\W_]+", "w", one) == re.sub(r"[^\W_]+", "w", two)
         changed += one != two

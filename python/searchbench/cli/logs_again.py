@@ -114,9 +114,15 @@ def _queries(
     from searchbench.terminal import logs_again, out
 
     assert wanted.queries is not None
+    if wanted.anonymise:
+        from searchbench.logs.anonymise import without_places, without_unsafe
+
+        log = without_places(without_unsafe(log))
     cut = cut_of(log, *limit) if wanted.cut else None
     part = log if cut is None else cut_out(log, cut)
-    part, hidden = _anonymised(log, part, wanted) if wanted.anonymise else (part, None)
+    hidden = None
+    if wanted.anonymise:
+        log, part, hidden = _anonymised(log, part, wanted)
     told = about(
         wanted.queries, part, log,
         cut=None if cut is None else _cut_as_json(cut), anonymised=hidden,
@@ -162,8 +168,10 @@ def _cut_as_json(cut: Cut) -> dict[str, Any]:
     }
 
 
-def _anonymised(log: Searches, part: Searches, wanted: Wanted) -> tuple[Searches, dict[str, Any]]:
-    from searchbench.logs.anonymise import anonymised, words_asked
+def _anonymised(
+    log: Searches, part: Searches, wanted: Wanted
+) -> tuple[Searches, Searches, dict[str, Any]]:
+    from searchbench.logs.anonymise import anonymised, without_classes, words_asked
     from searchbench.logs.pseudonyms import (
         pseudonyms,
         vocabulary_of_documents,
@@ -174,13 +182,14 @@ def _anonymised(log: Searches, part: Searches, wanted: Wanted) -> tuple[Searches
     of_log = vocabulary_of_log({} if documents else words_asked(log))
     names = pseudonyms(wanted.key, of_log, documents)
     found = anonymised(part, names)
-    return found, {
+    hidden = {
         "vocabulary": names.vocabulary.origin,
         "exchanged": len(names.used),
         "made_up": len(names.made_up) - names.kept,
         "kept": names.kept,
         "key": wanted.key is not None,
     }
+    return without_classes(log, names), found, hidden
 
 
 def _against(log: Searches, path: Path, page: Path | None, *, as_json: bool) -> int:

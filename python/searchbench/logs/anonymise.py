@@ -1,100 +1,71 @@
-r"""Lines of a log with other words (pseudonyms.py) in the same structure.
+"""Searches of a log with other words (pseudonyms.py) in the same structure.
 
-    words        every word; not operators (OR, AND, NOT, quotes, signs)
-    paths        words of parameters; parameters that only say how to answer (``limit``, ``table``)
-                 stay, those that say who asked (``user``, ``session``) go; numbers in the path
-    statements   words in literals, and numbers; not LIMIT, OFFSET and OPTION; comments go
-    bodies       strings and numbers below keys of JSON; not those that say how to answer
+    words        every word; not operators                        other_words.py
+    paths        words in values of parameters                    other_paths.py
+    statements   words in literals, and numbers                   other_statements.py
+    bodies       values of queries                                other_bodies.py
 
-Names of fields stay where the language that was asked in has them: ``title:`` in parameters and in
-``query_string``, ``@title`` in SphinxQL. Elsewhere ``@name`` is what somebody typed. Dates in ISO's
-form stay, for a server would refuse others. Headers go.
+Where names and words cannot be told apart, a search is left out: it would show a word, or a server
+would refuse it. Headers go.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote, unquote_plus
 
 import numpy as np
 
+from searchbench.errors import QueryError
+from searchbench.logs.entries import UNKNOWN
+from searchbench.logs.other_bodies import in_body
+from searchbench.logs.other_paths import in_class, in_path
+from searchbench.logs.other_statements import DOLLAR, in_statement
+from searchbench.logs.other_words import NotAnonymised, Words, in_text, of_numbers_too
 from searchbench.logs.pseudonyms import Pseudonyms
-from searchbench.logs.searches import Searches
+from searchbench.logs.searches import Lost, Searches
 from searchbench.workload.queries.analysis import lower
 
-Words = Callable[[str], str]
+_WHY = "cannot be anonymised: "
+_OTHERS = "classes that are not named, for their words could not be told from names"
 
-# By what names a field: nothing, a colon (title:red), an at sign (@title, @(title,body)).
-_RUNS = {
-    fields: re.compile(
-        r"\\.|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?"  # an escape, a date
-        + named
-        + r"|\b(?:OR|AND|NOT|TO|NEAR|MAYBE|SENTENCE|PARAGRAPH)\b|(?P<word>[^\W_]+)"
+
+def without_unsafe(of: Searches) -> Searches:
+    """Without those that cannot get other words; they are counted by reason."""
+    times = np.bincount(of.line, minlength=len(of.lines)).tolist()
+    left_out, lost = Counter(of.left_out), Counter(dict(of.lost.classes) if of.lost else {})
+    unsafe = []
+    for number, line in enumerate(of.lines):
+        try:
+            _line(line, str, of.formats)
+        except NotAnonymised as reason:
+            unsafe.append(number)
+            left_out[_WHY + str(reason)] += times[number]
+            lost[str(line["class"])] += times[number]
+    if not unsafe:
+        return of
+    kept = of.only(np.flatnonzero(~np.isin(of.line, unsafe)))
+    if not len(kept):
+        raise QueryError(
+            "none of these searches can be anonymised: "
+            + "; ".join(f"{n:,} {why.removeprefix(_WHY)}" for why, n in left_out.items()
+                        if why.startswith(_WHY))
+        )  # fmt: skip
+    classes = tuple(sorted(lost.items(), key=lambda one: (-one[1], one[0])))
+    return replace(kept, left_out=left_out, lost=Lost(_share(of, kept), classes))
+
+
+def _share(of: Searches, kept: Searches) -> float | None:
+    """Of the time of all searches, how much those took that are left out."""
+    before = of.lost.share_of_time if of.lost else 0.0
+    all_ns, kept_ns = (
+        float(one.ns[one.ns != UNKNOWN].astype(np.float64).sum()) for one in (of, kept)
     )
-    for fields, named in (
-        ("", ""),
-        (":", r"|[^\W_]+(?:[._][^\W_]+)*:(?=[^\s:/])"),
-        ("@", r"|@\(?\w+(?:,\s*\w+)*\)?"),
-    )
-}
-_SQL = re.compile(
-    r"(?P<comment>/\*.*?\*/|--[^\n]*(?=\n|$))"
-    r"|(?P<dollar>(?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?P=tag))|(?P<hex>\b0x[0-9a-f]+\b)"
-    r"|(?P<literal>'(?:[^'\\]|\\.|'')*')|(?P<double>\"(?:[^\"\\]|\\.|\"\")*\")|(?P<name>`[^`]*`)"
-    r"|(?P<kept>\b(?:LIMIT|OFFSET)\s+\d+(?:\s*,\s*\d+)?|\bOPTION\s+\w+\s*=\s*(?=[\w('\"]).*)"
-    r"|(?P<word>[^\W\d]\w*)|(?P<number>\d+)",
-    re.IGNORECASE | re.DOTALL,
-)
-_DOLLAR = re.compile(r"(\$(?:[^\W\d]\w*)?\$).*?\1", re.DOTALL)
-_COMMENT = re.compile(r"(?i)(?<=comment)(\s*=\s*)'((?:[^'\\]|\\.|'')*)'")
-_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?<![\w.])\d+(?![\w])")
-_SEARCHING = re.compile(r"(?i)search|find|query|suggest|select")
-
-
-def _names(together: str) -> frozenset[str]:
-    return frozenset(together.split())
-
-
-# Parameters that say how to answer, and not what is looked for.
-_HOW = _names(
-    "limit offset page pagesize page_size per_page size rows start from table match_columns "
-    "output_columns output_type sortby sort_keys sort order orderby drilldown drilldown_sortby "
-    "drilldown_sort_keys drilldown_output_columns drilldown_offset drilldown_limit cache "
-    "command_version wt fl df deftype qf pf mm op q.op facet facet.field facet.limit hl hl.fl lang "
-    "locale format indent columns fields typed_keys request_cache index collection"
-)
-
-# Those that have no value where they are asked for; any other without one may be what was typed.
-_FLAGS = _names("pretty human explain error_trace flat_settings v help debug debugquery")
-
-# Those in which names of fields stand beside values.
-_SCRIPTS = _names("filter scorer drilldown_filter post_filter slice_filter")
-
-# Those that say who asked.
-_WHO = _names(
-    "user user_id userid uid username login email mail session session_id sessionid sid token "
-    "access_token auth apikey api_key key password pass ip client client_id visitor cookie "
-    "callback jsonp _ ts timestamp signature sig tracking_id gclid fbclid"
-)
-
-_HOW_IN_BODIES = _names(
-    "field fields type operator order format path _source analyzer rewrite boost_mode score_mode "
-    "minimum_should_match mode relation default_operator default_field gap_policy interval "
-    "calendar_interval fixed_interval time_zone pre_tags post_tags stored_fields docvalue_fields "
-    "sort size from boost slop fuzziness prefix_length max_expansions tie_breaker "
-    "number_of_fragments track_total_hits shard_size min_doc_count timeout terminate_after weight "
-    "factor collapse explain version seq_no_primary_term track_scores"
-)
-
-# Below these a key is the name of a field, whatever it is called.
-_LEAVES = _names(
-    "term terms match match_phrase match_phrase_prefix match_bool_prefix prefix wildcard fuzzy "
-    "range regexp span_term"
-)
+    if before is None or not all_ns:
+        return None
+    return 1 - (1 - before) * kept_ns / all_ns
 
 
 def words_asked(of: Searches) -> dict[str, int]:
@@ -117,6 +88,33 @@ def anonymised(of: Searches, names: Pseudonyms) -> Searches:
     return replace(of, lines=lines, at_ns=at)
 
 
+def without_places(of: Searches) -> Searches:
+    """Without names of files and servers: files are often called as their servers are."""
+    files = [
+        {**file, "name": f"file {n}", "refused": "it cannot be read" if file["refused"] else ""}
+        for n, file in enumerate(of.files, 1)
+    ]
+    zones = dict.fromkeys(zone.rpartition("=")[2] for zone in of.zone.split(", "))
+    return replace(of, files=files, zone=", ".join(zones))
+
+
+def without_classes(of: Searches, names: Pseudonyms) -> Searches:
+    """What is told of searches that are left out, without the words that their classes have."""
+    if of.lost is None:
+        return of
+    # Of a class alone it is not known which parameters somebody typed.
+    lost = dict(of.lost.classes)
+    other = {
+        str(line["class"]): str(_line(line, names.of, of.formats)["class"])
+        for line in of.lines
+        if line["class"] in lost
+    }
+    told: Counter[str] = Counter()
+    for name, n in lost.items():
+        told[other.get(name, _OTHERS)] += n
+    return replace(of, lost=replace(of.lost, classes=tuple(told.most_common())))
+
+
 class _Listening:
     """Takes note of words, and leaves them."""
 
@@ -129,18 +127,16 @@ class _Listening:
 
 
 def _line(line: Mapping[str, Any], of: Words, formats: Sequence[str]) -> dict[str, Any]:
-    found = dict(line)
+    found, of = dict(line), of_numbers_too(of)
     if "sql" in found:
-        names_in_quotes = any(form.startswith("postgresql") for form in formats)
-        fields = "@" if set(formats) == {"sphinxql"} else ""
-        found["sql"] = _statement(found["sql"], of, names_in_quotes, fields)
+        found["sql"] = in_statement(found["sql"], of, _dialects(formats))
         # A fingerprint has no values but these.
-        found["class"] = _DOLLAR.sub("?", str(found["class"]))
+        found["class"] = DOLLAR.sub("?", str(found["class"]))
     elif "path" in found:
-        found["class"] = _class_of_path(str(found["class"]), of, _bare(found["path"]))
-        found["path"] = _path(found["path"], of)
+        found["class"] = in_class(str(found["class"]), found["path"], of)
+        found["path"] = in_path(found["path"], of)
         if "body" in found:
-            found["body"] = _body(found["body"], of)
+            found["body"] = in_body(found["body"], of)
         if "headers" in found:
             kept = {k: v for k, v in found["headers"].items() if k.lower() == "content-type"}
             found["headers"] = kept
@@ -151,116 +147,17 @@ def _line(line: Mapping[str, Any], of: Words, formats: Sequence[str]) -> dict[st
     return found
 
 
-def in_text(text: str, of: Words, fields: str = "") -> str:
-    """A text that somebody typed, with its operators; ``fields``: by what it names fields."""
-    return _RUNS[fields].sub(lambda run: of(run[0]) if run["word"] else run[0], text)
+def _dialects(formats: Sequence[str]) -> set[str]:
+    """Of which servers a statement may be; a log with named fields does not say."""
+    found = set()
+    for form in formats:
+        known = form.partition("-")[0]
+        either = {"mysql", "postgresql"}
+        found |= {known} if known in ("mysql", "postgresql", "sphinxql") else either
+    return found
 
 
 def _match(match: Mapping[str, Any], of: Words) -> dict[str, Any]:
     if "terms" in match:
         return {**match, "terms": [lower(of(term)) for term in match["terms"]]}
     return {key: [_match(part, of) for part in parts] for key, parts in match.items()}
-
-
-def _statement(text: str, of: Words, names_in_quotes: bool, fields: str) -> str:
-    def put(found: re.Match[str]) -> str:
-        if found["comment"]:
-            return " "
-        if found["dollar"]:
-            tag = found["tag"]
-            return tag + in_text(found[0][len(tag) : -len(tag)], of) + tag
-        if found["literal"] or (found["double"] and not names_in_quotes):
-            return found[0][0] + in_text(found[0][1:-1], of, fields) + found[0][-1]
-        if found["hex"]:
-            # Digits are a number to any base.
-            return "0x" + of(str(int(found[0], 16)))
-        if found["kept"]:
-            return _COMMENT.sub(lambda c: f"{c[1]}'{in_text(c[2], of)}'", found[0])
-        return of(found[0]) if found["number"] else found[0]
-
-    return _SQL.sub(put, text)
-
-
-def _path(path: str, of: Words) -> str:
-    before, mark, query = path.partition("?")
-    kept = ""
-    # Parameters and what stands between them, in turn.
-    for pair, behind in zip(*[iter([*re.split("([&;])", query), ""])] * 2, strict=True):
-        name, equals, value = pair.partition("=")
-        known = unquote_plus(name).lower().removesuffix("[]")
-        if known in _WHO:
-            continue
-        if equals and known not in _HOW:
-            plain = unquote_plus(value, errors="surrogateescape")
-            put = _script(plain, of) if known in _SCRIPTS else in_text(plain, of, ":")
-            value = quote(put, safe="!'()*,:@/$-._~", errors="surrogateescape")
-        elif known and not equals and known not in (_HOW | _FLAGS):
-            name = _typed(name, of)
-        kept += name + equals + value + behind
-    kept = kept.rstrip("&;") if not query.endswith(("&", ";")) else kept
-    return _segments(before, of) + (mark if kept else "") + kept
-
-
-def _bare(path: str) -> set[str]:
-    """Parameters without a value (``/search?red``), lowered: somebody may have typed them."""
-    pairs = re.split("[&;]", path.partition("?")[2])
-    names = {unquote_plus(pair).lower() for pair in pairs if pair and "=" not in pair}
-    return names - _HOW - _FLAGS
-
-
-def _typed(name: str, of: Words) -> str:
-    plain = unquote_plus(name, errors="surrogateescape")
-    return quote(in_text(plain, of), safe=".-_~", errors="surrogateescape")
-
-
-def _segments(path: str, of: Words) -> str:
-    """The path itself: its numbers, and what follows a segment that says that it searches."""
-    found, searching = [], False
-    for segment in path.split("/"):
-        if segment.isdigit():
-            found.append(of(segment))
-        elif searching and segment:
-            found.append(quote(in_text(unquote_plus(segment), of), safe=".-_~"))
-        else:
-            found.append(segment)
-        searching = bool(_SEARCHING.search(segment))
-    return "/".join(found)
-
-
-def _class_of_path(of_class: str, of: Words, bare: set[str]) -> str:
-    """A class is the path with the names of its parameters; numbers in it are N already. ``bare``:
-    those that somebody may have typed.
-    """
-    method, blank, rest = of_class.rpartition(" ") if " /" in of_class else ("", "", of_class)
-    path, mark, names = rest.partition("?")
-    each = re.split("([&;])", names)
-    told = "".join(_typed(n, of) if unquote_plus(n).lower() in bare else n for n in each)
-    return method + blank + _segments(path, of) + mark + told
-
-
-def _script(text: str, of: Words) -> str:
-    """What stands in quotes, numbers, and values behind a field's name (``title:red``)."""
-
-    def put(found: re.Match[str]) -> str:
-        return in_text(found[0], of)
-
-    told = _QUOTED.sub(put, text)
-    return re.sub(r"(?<=:)(?![\"'(\[])[^\s)\"']+", put, told) if told == text else told
-
-
-def _body(value: Any, of: Words, key: str = "", below: str = "") -> Any:
-    if key in _HOW_IN_BODIES and below not in _LEAVES:
-        return value
-    if isinstance(value, dict):
-        return {name: _body(inner, of, name, key) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_body(inner, of) for inner in value]
-    if isinstance(value, str):
-        lucene = key == "query" and below in ("query_string", "simple_query_string")
-        # Manticore's query_string is a text, and names fields as SphinxQL does.
-        return in_text(value, of, ":" if lucene else "@" if key == "query_string" else "")
-    if isinstance(value, bool) or value is None:
-        return value
-    digits, exponent, power = repr(value).partition("e")
-    told = re.sub(r"\d+", lambda found: of(found[0]), digits) + exponent + power
-    return int(told) if isinstance(value, int) else float(told)

@@ -73,7 +73,7 @@ def asked_of(row: Row, fields: Mapping[str, str] | None = None) -> Asked:
         if row.format == "sphinxql":
             return _statement("sphinxql", row.around + b";")
         if row.format.startswith(("mysql", "postgresql")):
-            return _sql(row.text)
+            return _sql(row.format.partition("-")[0], row.text)
         if row.format == "access":
             return _path(_method(row), row.text)
         if row.format == "groonga":
@@ -149,8 +149,8 @@ def _statement(form: str, written: bytes) -> Asked:
     return Asked("statements", {"sql": ask_of_entry(form, written).text})
 
 
-def _sql(written: bytes) -> Asked:
-    found = _statement("sql", written)
+def _sql(form: str, written: bytes) -> Asked:
+    found = _statement(form, written)
     if _PLACE.search(found.line["sql"]):
         raise NotAsked("a prepared statement, whose values stand in another line")
     return found
@@ -189,7 +189,7 @@ def _named(row: Row) -> Asked:
             raise NotAsked(_without_example(str(reason))) from None
     if _STATEMENT.match(text):
         try:
-            return _sql(text)
+            return _sql("sql", text)
         except BadRequest as reason:
             raise NotAsked(_without_example(str(reason))) from None
     try:

@@ -29,7 +29,7 @@ def of_file(about: Mapping[str, Any], cut: Cut | None) -> list[str]:
 
 def of_cut(cut: Cut, about: Mapping[str, Any]) -> list[str]:
     """How far a cut stands for its log, and what the run-up before it is."""
-    whole = f"of {about['of']:,} in {about['last_s'] - about['first_s']:,.0f} s"
+    whole = f"of {about['of']:,} in {about['of_seconds']:,.0f} s"
     length = f"{len(cut.window):,} searches in {cut.seconds:,.0f} s"
     missed = [bound.name for bound in cut.bounds if not bound.reached]
     if missed:

@@ -5,6 +5,7 @@ r"""Sphinx's extended syntax as the algebra, as far as both have the same.
     (red | blue) lamp   nested        @title red       in a field; @(title,body), @* all
     lam*                a prefix
 
+A field is named at the beginning, behind a blank, a bracket or a bar: joe@example.org names none.
 ``|`` binds more tightly than the blank: ``a b | c`` is a and (b or c). What the algebra has no
 word for is not guessed at: quorum, proximity, order, positions, boosts, exact forms, zones.
 """
@@ -19,9 +20,9 @@ from searchbench.workload.queries.analysis import terms
 
 _TOKEN = re.compile(
     r"""\s+ | (?P<quoted>"[^"]*")(?P<after>[/~]\S*)? | (?P<sign>[()|])
-      | (?P<field>@(?:\*|\w+|\([\w\s,]+\)))(?P<limit>\[\d+\])?
+      | (?P<field>(?:(?<=[\s(|])|(?<!.))@(?:\*|\w+|\([\w\s,]+\)))(?P<limit>\[\d+\])?
       | (?P<not>[-!](?=[\w"(@]))
-      | (?P<word>[^\s"()|@]+)""",
+      | (?P<word>(?:[^\s"()|@]|(?<=[^\s(|!-])@)[^\s"()|]*)""",
     re.VERBOSE,
 )
 _ESCAPED = re.compile(r"\\.", re.DOTALL)

@@ -75,19 +75,39 @@ MYSQL = re.compile(
 MYSQL_HEAD = re.compile(rb"\S+, Version: |Tcp port: |Time\s+Id\s+Command")
 _READING_SQL = re.compile(r"(?is)[\s(]*(?:SELECT|WITH|VALUES|TABLE)\b")
 _WRITING_SQL = re.compile(
-    r"(?i)\b(?:FOR\s+UPDATE|FOR\s+SHARE|LOCK\s+IN\s+SHARE\s+MODE|INTO\s+(?:OUTFILE|DUMPFILE|@)"
-    r"|(?:GET|RELEASE)_LOCK\s*\(|(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+[\w`.]+)"
+    r"(?i)\bFOR\s+(?:NO\s+KEY\s+)?UPDATE\b|\bFOR\s+(?:KEY\s+)?SHARE\b"
+    r"|\bLOCK\s+IN\s+SHARE\s+MODE\b|\bINTO\b|\bDELETE\s+(?:\w+\s+)*FROM\b|[()]\s*DELETE\b"
+    r"|\bUPDATE\s+[\w`.']+|[()]\s*(?:UPDATE|MERGE)\b|\bNEXT\s+VALUE\s+FOR\b"
+    # Functions that change something, take a lock, or say something to somebody.
+    r"|\b(?:nextval|setval|lastval|set_config|get_lock|release_lock|release_all_locks|pg_notify"
+    r"|pg_(?:try_)?advisory\w*|pg_(?:terminate|cancel)_backend|pg_reload_conf|pg_rotate_logfile"
+    r"|pg_switch_wal|pg_create_\w+|pg_drop_\w+|pg_logical_\w+|pg_replication_\w+|pg_promote"
+    r"|pg_stat_reset\w*|pg_file_\w+|lo_(?:create|creat|import|export|unlink|put|from_bytea|open)"
+    r"|lowrite|dblink\w*|query_to_xml\w*|sys_exec|sys_eval|load_file)\s*\("
 )
-_LITERAL = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`""", re.DOTALL)
+# Literals, names in quotes and comments, which say nothing of what a statement does. But MySQL runs
+# what is in /*! .. */.
+_ASIDE = {
+    "mysql": re.compile(
+        r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`|/\*(?!M?!).*?(?:\*/|$)"""
+        r"|--(?=\s|$)[^\n]*|\#[^\n]*",
+        re.DOTALL,
+    ),
+    "postgresql": re.compile(
+        r"""\b[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|/\*.*?(?:\*/|$)|--[^\n]*"""
+        r"|(?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?P=tag)",
+        re.DOTALL,
+    ),
+}
 
 
 def ask_of_entry(form: str, written: bytes) -> Ask:
     """The request of one entry of a log; BadRequest with the reason where it cannot be sent again.
 
     ``form``: "access" (``GET /path HTTP/1.1``), "groonga" (a path or a command), "sphinxql" (a
-    statement that ends with ``;``), "sql" (a statement).
+    statement that ends with ``;``), "mysql", "postgresql" (a statement), "sql" (one of either).
     """
-    if form != "sql":
+    if form not in ("sql", *_ASIDE):
         return {"access": _access_ask, "groonga": _groonga_ask, "sphinxql": _sphinxql_ask}[form](
             written
         )
@@ -95,14 +115,24 @@ def ask_of_entry(form: str, written: bytes) -> Ask:
         text = written.decode()
     except UnicodeDecodeError:
         raise BadRequest("not UTF-8") from None
-    if not _reads(text):
+    if not _reads(text, *(_ASIDE if form == "sql" else (form,))):
         raise BadRequest("a statement that is not known to only read; only reads are replayed")
     return Ask(text)
 
 
-def _reads(statement: str) -> bool:
-    found = _READING_SQL.match(statement)
-    return found is not None and not _WRITING_SQL.search(_LITERAL.sub("''", statement))
+def _reads(statement: str, *dialects: str) -> bool:
+    """Whether it only reads, whichever of these servers it was asked of."""
+    return all(_only_reads(_ASIDE[dialect].sub(_nothing, statement)) for dialect in dialects)
+
+
+def _nothing(found: re.Match[str]) -> str:
+    return " " if found[0].startswith(("/", "-", "#")) else "''"
+
+
+def _only_reads(bare: str) -> bool:
+    each = [part for part in bare.split(";") if part.strip()]
+    reads = bool(each) and all(_READING_SQL.match(part) for part in each)
+    return reads and not _WRITING_SQL.search(bare)
 
 
 def read_access(lines: Iterable[bytes], builder: Builder) -> None:
@@ -321,7 +351,7 @@ def _mysql_one(line: int, statement: bytes, at: float | None, builder: Builder) 
     text = re.split(r"\n\S+, Version: ", text, maxsplit=1)[0].strip()
     if not text:
         return
-    if not _reads(text):
+    if not _reads(text, "mysql"):
         builder.leave_out(line, f"{shown(text)} is not known to only read; only reads are replayed")
     elif at is None:
         builder.leave_out(line, "it stands before the first time of the log")
