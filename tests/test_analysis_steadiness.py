@@ -110,6 +110,16 @@ def test_a_load_that_changes_does_not_accuse_its_server(grows: float) -> None:
     assert [w.steadiness.answer for w in slower].count("not steady") >= 9
 
 
+def test_after_a_window_of_milliseconds_nobody_is_told_to_warm_up_no_time_at_all() -> None:
+    found = Steadiness("not steady", "time", 40, 60.0, {}, None, False)
+    warm = replace(warmup.find(arriving(0, 100, 0.004, 0.0), False), moved="", steadiness=found)
+    trace = arriving(0, 100, 0.004, 0.0)
+    (row,) = unsteady.unsteady(replace(trace, window=(0, 60_000_000)), warm)
+    assert row[4].startswith("Warm up 1 s. If")
+    (row,) = unsteady.unsteady(trace, warm)
+    assert row[4].startswith("Warm up 122 s. If"), "else twice the time up to its end"
+
+
 def test_a_cold_system_is_accused_in_an_open_loop_too() -> None:
     assert answers(10, False, rate=2000, tau=5, warmup_s=0.5, window_s=5.0)["not steady"] >= 8
 

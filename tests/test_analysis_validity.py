@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from records import Study, constant, exponential, lognormal, single_queue, stalling, warming
-from searchbench.analysis.judgement import Finding
+from searchbench.analysis.findings import hoist
+from searchbench.analysis.judgement import Curve, Finding, TreatmentResult, TrialResult
 from searchbench.analysis.trial import throughput as capacity
 from searchbench.analysis.trial import validity, warmup
 from searchbench.analysis.trial.measured import Trace, read_trace
@@ -183,3 +184,21 @@ def test_a_request_that_timed_out_occupied_its_client_until_it_was_given_up() ->
     )
     assert capacity.little(trace, 1, 0.0, 0.1) == pytest.approx(1.0)
     assert capacity.little(trace, 1, 0.0) > 1.1  # as if it had lasted to the end of the window
+
+
+def test_what_two_roles_of_a_trial_have_is_counted_as_one_trial() -> None:
+    def late(trial: str, role: str) -> Finding:
+        return Finding("a role's lag", "warning", trial, f"{role}: p99 9 ms", "It was late.", "")
+
+    roles = {"a": ("writer", "reports"), "b": ("writer", "reports"), "c": ()}
+    trials = tuple(
+        TrialResult(name, "t", i, False, "valid", "", {}, {}, tuple(late(name, r) for r in own))
+        for i, (name, own) in enumerate(roles.items())
+    )
+    times = Curve("", (), ())
+    (kept,), (shared,) = hoist([TreatmentResult("t", "t", "s", {}, {}, times, times, trials)])
+    assert shared.number == "e.g. writer: p99 9 ms (2 of 3 trials)"
+    assert [each.findings for each in kept.trials] == [(), (), ()]
+    # In one trial of two it is not what most trials have, however many roles it is of.
+    _, few = hoist([TreatmentResult("t", "t", "s", {}, {}, times, times, trials[1:])])
+    assert few == []

@@ -200,6 +200,37 @@ def test_check_and_plan_say_what_will_be_run(shop: Path) -> None:
     assert "trials, about" in told.stdout
     plan = json.loads(searchbench("plan", "study.toml", "--json", cwd=shop).stdout)
     assert len(plan["treatments"]) == 2
+    assert "how long one takes is not known" not in told.stdout
+    counted = ["--set", "load.requests=50", "--set", "load.warmup_requests=5"]
+    study = (shop / "study.toml").read_text()
+    study = re.sub(r"^(seconds|warmup_s|rate_per_s) = .*\n", "", study, flags=re.MULTILINE)
+    (shop / "counted.toml").write_text(study)
+    told = searchbench("plan", "counted.toml", *counted, cwd=shop)
+    assert "the time above allows 1 ms for each" in " ".join(told.stdout.split()), told
+
+
+def test_a_load_by_the_clock_on_a_machine_that_others_use_is_doubted_before_it_is_driven(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(shop)
+    doubt = "SEARCHBENCH_SHARED_MACHINE is set"
+
+    def doubted(shared: str, *options: str) -> bool:
+        monkeypatch.setenv("SEARCHBENCH_SHARED_MACHINE", shared)
+        assert app(["check", "study.toml", *options]) == 0
+        return doubt in " ".join(capsys.readouterr().out.split())
+
+    by_clock = ("--set", "load.rate_per_s=50")
+    assert doubted("1", *by_clock)
+    assert not doubted("0", *by_clock)
+    assert not doubted("1"), "clients wait for their answers"
+    (shop / "study.toml").write_text(
+        STUDY.replace("seconds = 0.5\nwarmup_s = 0.5", 'find_capacity = true\nslo = "p99 < 9ms"')
+    )
+    try:
+        assert doubted("1")
+    finally:
+        (shop / "study.toml").write_text(STUDY)
 
 
 @pytest.mark.parametrize("engine", ["tantivy", "sqlite", "null"])

@@ -320,3 +320,91 @@ def test_a_mistake_has_its_line_and_the_nearest_key(
     )  # fmt: skip
     assert done.returncode == 2
     assert re.search(r"line 5: there is no key max_sise", done.stderr)
+
+
+def test_a_store_whose_type_is_misspelt_is_checked_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "scribe.conf"
+    path.write_text("<store>\ncategory=a\ntyp=file\nmax_sise=5\n</store>\n")
+    with pytest.raises(CollectError) as said:
+        app(["collect", "check", str(path)])
+    assert str(said.value).splitlines() == [
+        f"{path}:3: there is no key typ (did you mean type?)",
+        f"{path}:4: there is no key max_sise (did you mean max_size?)",
+    ]
+
+
+def cat(port: int, category: str, *more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "searchbench", "collect", "cat", category, "--host",
+         f"127.0.0.1:{port}", *more],
+        input="one\ntwo\n", capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+
+def test_why_a_category_is_never_taken_is_said_once_to_whoever_runs_the_collector(
+    tmp_path: Path,
+) -> None:
+    with collecting(tmp_path, store("known", "null")) as collector:
+        client = collector.client()
+        for category in ("unknown", "../evil", "", "unknown", "known", "../evil", "x" * 100_000):
+            client.log(category, [b"x"])
+        with thriftpy2_client(collector.port) as fb303:
+            assert fb303.getOption("refusal:known") == ""
+            why = fb303.getOption("refusal:unknown")
+        assert why.startswith('no store takes category "unknown": ')
+        reasons = [
+            why,
+            'category "../evil" cannot be the name of a file: it begins with a dot',
+            'category "" cannot be the name of a file: it is empty',
+            f'category "{"x" * 60}..." cannot be the name of a file: it is longer than 200 bytes',
+        ]
+        assert collector.said().splitlines() == [
+            f"searchbench collect: {reason} (its clients get TRY_LATER)" for reason in reasons
+        ]
+
+
+@pytest.mark.parametrize(
+    ("category", "why"),
+    [
+        ("unknown", 'no store takes category "unknown": give it one, or add one with '
+         "category=default"),
+        ("../evil", 'category "../evil" cannot be the name of a file: it begins with a dot'),
+    ],
+)  # fmt: skip
+def test_cat_ends_at_once_with_the_reason_if_its_category_is_never_taken(
+    tmp_path: Path, category: str, why: str
+) -> None:
+    with collecting(tmp_path, store("known", "null")) as collector:
+        # Much more patience than the test has.
+        done = cat(collector.port, category, "--patience", "9999")
+        place = f"127.0.0.1:{collector.port}"
+    assert done.returncode == 2
+    assert done.stderr == f"searchbench: {place}: {why}; 0 messages were sent before\n"
+
+
+def test_cat_says_what_try_later_may_mean_while_it_goes_on(tmp_path: Path) -> None:
+    text = "max_queue_size=20\n" + store("default", "network", "service_list=127.0.0.1:9")
+    with collecting(tmp_path, text) as collector:
+        assert collector.client().log("web", [b"x" * 100]) == OK
+        done = cat(collector.port, "web", "--patience", "4")
+    assert done.returncode == 2
+    meanwhile, end = done.stderr.splitlines()
+    assert "answers TRY_LATER: a queue may be full, a store may fail" in meanwhile
+    assert "it answers TRY_LATER, for 4 s; a collector's standard error, and /metrics" in end
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["collect"], r"needs a configuration: searchbench collect -c FILE .docs/COLLECT.md has"),
+        (["collect", "-c", "x", "-p", "99999"], "-p: a port is a number from 1 to 65535, or 0 for "
+         "any free one, not 99999"),
+        (["collect", "-c", "x", "-p", "-1"], "or 0 for any free one, not -1"),
+        (["collect", "cat", "x", "--host", "a:99999"], "from 1 to 65535, not 99999"),
+        (["collect", "cat", "x", "--host", "a:0"], "from 1 to 65535, not 0"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_or_no_port_is_one_sentence(arguments: list[str], says: str) -> None:
+    with pytest.raises(CollectError, match=says) as said:
+        app(arguments)
+    assert "\n" not in str(said.value)

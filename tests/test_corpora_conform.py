@@ -64,6 +64,8 @@ def test_a_value_that_fits_is_canonical(kind: str, value: Any, canonical: Any) -
     [
         ("text", 5, "x: 5 is an integer, not text"),
         ("text", {"a": 1}, "an object, not text"),
+        ("text", [True, None, 2**64], "x: [true, null, 18446744073709551616] is"),
+        ("date", True, "x: true is not a date"),
         ("keyword", True, "a boolean"),
         ("keywords", ["a", None], "None"),
         ("integer", "3.5", "'3.5' is not an integer"),

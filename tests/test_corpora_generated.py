@@ -219,8 +219,8 @@ def test_the_values_of_a_field_do_not_depend_on_the_other_fields() -> None:
     ("fields", "sentence"),
     [
         ({"n": "integer"}, "must be a table"),
-        ({"n": {"type": "intger"}}, r"type 'intger'.*did you mean integer\?"),
-        ({"n": {"type": "text"}}, "type 'text'"),
+        ({"n": {"type": "intger"}}, r'type "intger".*did you mean integer\?'),
+        ({"n": {"type": "text"}}, 'type "text"'),
         ({"n": {"type": "float", "distribution": "gauss"}}, "distribution 'gauss'"),
         ({"n": {"type": "integer", "lo": 5}}, r"no key 'lo'.*did you mean low\?"),
         ({"n": {"type": "integer", "low": 5, "high": 5}}, "not below"),

@@ -263,9 +263,18 @@ def test_an_integer_key_of_files_that_is_none_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "key", "sentence"),
     [
-        ({"key": "nowhere"}, "key", "names no column 'nowhere'"),
+        ({"key": "nowhere"}, "key", 'there is no column "nowhere"'),
         ({"key": "state"}, "key", "drawn and may come twice"),
-        ({"indexes": ["nowhere"]}, "indexes", "names no column 'nowhere'"),
+        ({"indexes": ["nowhere"]}, "indexes", 'there is no column "nowhere"'),
+        (
+            {"columns": {"id": {"type": "integer", "distribution": "cycle",
+                                "distinct": {"a": [True]}}}},
+            "columns", "has distinct = a table; a whole number",
+        ),
+        (
+            {"columns": {"id": {"type": "integer", "distribution": "cycle", "distinct": True}}},
+            "columns", "has distinct = true; a whole number",
+        ),
         ({"indexes": [3]}, "indexes", "a column, a list of columns"),
         ({"indexes": [{"columns": "state", "uniqe": True}]}, "indexes", "no key 'uniqe'"),
         ({"columns": {"a": {"type": "text"}}, "indexes": ["a"]}, "indexes", "which is text"),

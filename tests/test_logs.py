@@ -168,8 +168,8 @@ def _times(row: dict[str, object]) -> int:
 
 
 def _p95(row: dict[str, object]) -> float:
-    """The end of the half doubling in which the time is that 95 % of the times do not exceed, or the
-    longest time, if that is less.
+    """The end of the half doubling in which the time is that 95 % of the times do not exceed, but
+    no longer than the longest time.
     """
     coarse = np.frombuffer(row["coarse"], np.uint32)  # type: ignore[call-overload]
     at = next(i for i in range(64) if coarse[: i + 1].sum() >= 0.95 * coarse.sum())

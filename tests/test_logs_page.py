@@ -155,8 +155,8 @@ def test_what_found_nothing_is_told_of_both_halves_of_the_time(tmp_path: Path) -
     found = judged(rows(tmp_path / "a.jsonl", made), zone="UTC")
     (text,) = (r.text for r in found.remarks if r.title == "No hits")
     assert text == (
-        "12 % of the searches found nothing: 5.1 % in the first half of the time, 20 % in the "
-        "second."
+        "12 % of the searches found nothing: 5.1 % in the first half of the log's time, 20 % in "
+        "the second."
     )
     # Where half of the searches do not say what they found, minutes have no share.
     made += [{**row, "hits": None} for row in made]

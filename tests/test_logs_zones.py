@@ -144,7 +144,7 @@ def test_zones_are_said_for_all_and_for_single_servers(
 
 def postgres(stamps: list[str]) -> str:
     return "".join(
-        f"{stamp} [7] app@shop LOG:  duration: 2.1 ms  statement: SELECT id FROM t WHERE v LIKE 'w'\n"
+        f"{stamp} [7] a@shop LOG:  duration: 2.1 ms  statement: SELECT id FROM t WHERE v LIKE 'w'\n"
         for stamp in stamps
     )
 
@@ -178,6 +178,6 @@ def test_a_zone_for_a_server_without_a_log_is_told(
     path.write_text(log("Asia/Tokyo", AUTUMN, 1, 30))
     assert app(["logs", str(path), "--zone", "db=Asia/Tokyo"]) == 0
     assert (
-        "A zone for no log: --zone db=Asia/Tokyo changed nothing: no log is of a server db. The "
+        "A zone for no log: --zone db=Asia/Tokyo changed nothing: no log is from a server db. The "
         "servers are db1."
     ) in " ".join(capsys.readouterr().out.split())

@@ -187,6 +187,55 @@ def test_what_postgresql_cannot_parse_is_a_point_with_its_words(
     assert exit_code(record, judged) == 0
 
 
+def test_a_backend_of_postgresql_that_crashes_is_a_point_with_the_words_of_the_log(
+    tmp_path: Path,
+) -> None:
+    if lacking := missing(Postgresql()):
+        pytest.skip(f"no postgresql here: {lacking}")
+    # A shell that a backend has started knows it as its parent. The third time it is killed: first
+    # the method is asked alone.
+    times = tmp_path / "times"
+    kills = f"echo >> {times}; test $(wc -l < {times}) -lt 3 || kill -9 $PPID"
+    crashes = f'''
+[operations.fetch.methods.crashes]
+sql = """
+-- @ignored
+DO 'BEGIN IF {{rows}} > 5 THEN COPY (SELECT 1) TO PROGRAM ''{kills}''; END IF; END';
+SELECT * FROM data WHERE id IN ([each ",": {{id}}]);
+"""
+'''
+    record, judged = measured(tmp_path, crashes, systems="[systems.postgresql]\n")
+    assert_answered(judged, "in")
+    assert_answered(judged, "crashes", many=False)
+    assert re.match(
+        r"a backend of the server ended \(signal 9, SIGKILL\) after 1 good answer; its log: .*"
+        r"was terminated by signal 9: Killed \| .*Failed process was running: ",
+        points(judged, "crashes")[1].failed,
+    )
+    (end,) = [end for t in record.trials for end in t.server_ends]
+    assert (end.process, end.code, end.phase, end.under_way) == ("backend", -9, "drive", 1)
+    assert exit_code(record, judged) == 1 or starved(judged)
+
+
+def test_a_backend_of_postgresql_that_is_told_to_end_says_so_itself(tmp_path: Path) -> None:
+    if lacking := missing(Postgresql()):
+        pytest.skip(f"no postgresql here: {lacking}")
+    ends = '''
+[operations.fetch.methods.ends]
+sql = """
+-- @ignored
+SELECT CASE WHEN {rows} > 5 THEN pg_terminate_backend(pg_backend_pid()) END;
+SELECT * FROM data WHERE id IN ([each ",": {id}]);
+"""
+'''
+    record, judged = measured(tmp_path, ends, systems="[systems.postgresql]\n")
+    assert_answered(judged, "ends", many=False)
+    said = points(judged, "ends")[1].failed
+    assert said == "terminating connection due to administrator command (57P01)"
+    assert [end for t in record.trials for end in t.server_ends] == [], "no process crashed"
+    assert exit_code(record, judged) == 0
+
+
 def test_a_packet_too_large_is_a_point_with_the_servers_words(tmp_path: Path) -> None:
     engine = ENGINES["mariadb"]
     with Deployment(engine, defaults(engine), tmp_path / "data", tmp_path / "run") as server:

@@ -9,6 +9,7 @@ import gzip
 import json
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -248,6 +249,30 @@ def test_time_is_estimated_from_windows_ingest_and_overhead(base):
     once = planned(text + '[ingest]\nindex = "once"\n', base, documents=1_000_000).estimated_s
     each = planned(text + '[ingest]\nindex = "per-trial"\n', base, documents=1_000_000).estimated_s
     assert planned(text, base, documents=1000).estimated_s < once < many < each
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "took_s"),
+    [
+        ("interference", "warmup_s = 45", "warmup_s = 8", 2068),
+        ("cars-inserting", "", "", 2002),
+    ],
+)
+def test_time_is_about_what_the_shipped_studies_took_on_two_cores(name, old, new, took_s):
+    """From the first trial to the last, as their records say."""
+    shipped = Path(__file__).parents[1] / "studies" / f"{name}.toml"
+    plan = planned(shipped.read_text(encoding="utf-8").replace(old, new), shipped.parent)
+    assert plan.estimated_s == pytest.approx(took_s, rel=0.08)
+
+
+def test_starting_a_system_for_each_trial_is_in_the_time_and_one_that_runs_is_not_started(base):
+    slow = HEAD + "[systems.opensearch]\n"
+    fast = HEAD + "[systems.groonga]\n"
+    starts = len(planned(slow, base).trials)
+    assert planned(slow, base).estimated_s > planned(fast, base).estimated_s + 5 * starts
+    there = 'attach = "http://127.0.0.1:9"\n[ingest]\nindex = "as-found"\n'
+    running = [planned(text + there, base).estimated_s for text in (slow, fast)]
+    assert running[0] == running[1]
 
 
 def test_treatments_share_an_index_only_if_it_would_be_the_same(base):

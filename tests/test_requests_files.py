@@ -144,6 +144,16 @@ def test_a_broken_json_line_is_told_with_its_number(write, line, reason):
         read_requests(write("r.jsonl", f'{{"path": "/a", "t": 1}}\n{line}\n'))
 
 
+@pytest.mark.parametrize("line", ['{"text": "a", "match": "any"}', '{"match": {"terms": ["a"]}}'])
+def test_a_file_of_words_is_told_once_with_what_replays_them(write, line):
+    path = write("words.jsonl", f"\n{line}\n{line}\n")
+    with pytest.raises(QueryError) as said:
+        read_requests(path)
+    assert str(said.value).startswith(f"{path}:2: these are words to search for, not a req")
+    assert f'[queries] file = "{path}"' in str(said.value)
+    assert str(said.value).count("words.jsonl:") == 1
+
+
 def test_times_are_for_all_requests_or_for_none(write):
     with pytest.raises(QueryError, match="1 of 2 requests have no time `t`"):
         read_requests(write("r.jsonl", '{"path": "/a", "t": 1}\n{"path": "/b"}\n'))

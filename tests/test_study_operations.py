@@ -89,6 +89,54 @@ def test_a_file_has_the_statements_too(tmp_path: Path) -> None:
     assert "in.sql" in said
 
 
+FILES = """question = "?"
+[corpus]
+family = "table"
+files = "orders.csv"
+key = "order_id"
+indexes = ["day"]
+[systems.mariadb]
+[operations.fetch]
+key = "order_id"
+[operations.fetch.methods.in]
+file = "in.sql"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('key = "order_id"', 'key = "order_idd"',
+         "5:7: there is no column 'order_idd' for the key; there are order_id, day. "
+         "Did you mean order_id?"),
+        ('"\nkey = "order_id"\nindexes', '"\nkey = "order_idd"\nindexes',
+         "5:7: there is no column 'order_idd' for the key"),
+        ('fetch]\nkey = "order_id"', 'fetch]\nkey = "order_idd"',
+         '9:7: orders has no column "order_idd", which `key` of operations.fetch names '
+         "(did you mean `order_id`?)"),
+        ('"day"', '"dai"', "6:11: `indexes`: there is no column \"dai\"; did you mean `day`?"),
+        ('files = "orders.csv"\nkey = "order_id"', 'rows = 500\nkey = "order_idd"',
+         '5:7: `key`: there is no column "order_idd"'),
+    ],
+)  # fmt: skip
+def test_a_key_of_the_study_that_is_mistyped_is_not_blamed_on_the_statements(
+    old: str, new: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "orders.csv").write_text("order_id,day\n1,2024-01-01\n2,2024-01-02\n")
+    sql = 'SELECT * FROM orders WHERE order_id IN ([each ",": {order_id}]);\n'
+    (tmp_path / "in.sql").write_text(sql)
+
+    def looked_at() -> None:
+        study = parse_study(FILES.replace(old, new), "study.toml", tmp_path)
+        look(study, make_plan(study))
+
+    with pytest.raises(StudyError) as found:
+        looked_at()
+    (complaint,) = found.value.complaints
+    named = str(complaint).replace(f"{tmp_path}/orders.csv:1: ", "")
+    assert named.removeprefix("study.toml:").startswith(said)
+
+
 @pytest.mark.parametrize(
     ("rest", "said"),
     [

@@ -147,6 +147,31 @@ def test_every_mistake_is_named_in_its_place() -> None:
     assert unknown == '12:8: groonga has no job "merge" that can be done while it is asked'
 
 
+@pytest.mark.parametrize("guessed", ["updates_per_s", "writes_per_s", "rate", "qps"])
+def test_the_rate_of_a_role_is_found_by_the_names_that_others_give_it(guessed: str) -> None:
+    writer = '[systems.groonga]\n[roles.writer]\ndoes = "write"\n'
+    (unknown,) = (w for w in wrong(f"{writer}{guessed} = 10\n") if "no key" in w)
+    assert unknown.startswith(f"14:1: [roles.writer] has no key `{guessed}` (here it is called "
+                              "`documents_per_s`: write: documents a second")  # fmt: skip
+    assert "`update`" in unknown, "where the kind of a change is said"
+    (level,) = (w for w in wrong(f'{writer}[factors]\n"roles.writer.{guessed}" = [0, 10]\n')
+                if "factor" in w)  # fmt: skip
+    assert "here it is called `documents_per_s`" in level
+
+
+def test_the_rate_of_a_reader_is_another_key_than_that_of_a_writer() -> None:
+    reader = '[systems.groonga]\n[roles.r]\ndoes = "read"\n{} = 10\n'
+    reader += "[roles.r.queries]\ndistinct = 3\n"
+    assert "(here it is called `rate_per_s`: read: " in " ".join(wrong(reader.format("rate")))
+    (said,) = (w for w in wrong(reader.format("documents_per_s")) if "is not for" in w)
+    assert said.endswith('does = "read"; its rate is `rate_per_s`')
+    writer = '[systems.groonga]\n[roles.w]\ndoes = "write"\nrate_per_s = 3\n'
+    (said,) = (w for w in wrong(writer) if "is not for" in w)
+    assert said.endswith('does = "write"; its rate is `documents_per_s`')
+    load = HEAD.replace("clients = 1", "qps = 3")
+    assert "[load] has no key `qps` (here it is called `rate_per_s`: " in " ".join(wrong("", load))
+
+
 def test_an_engine_that_has_not_declared_it_is_refused_with_those_that_have() -> None:
     (found,) = wrong("[systems.orientdb]\n" + WRITER)
     assert found.startswith(

@@ -54,6 +54,8 @@ LOG_DAMAGED: str
 # whose zone is letters that several zones share.
 LOG_HOUR_BACK: str
 LOG_LETTERS: str
+# That Solr wrote a request because it was slow, beside its line of every request.
+LOG_SLOW_REQUEST: str
 LOG_TWICE: str
 LOG_SECOND: str
 

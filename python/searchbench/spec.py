@@ -59,7 +59,7 @@ class SpecKey:
     """One key of a table: its kind, default (None: not set), and what it may hold.
 
     ``minimum`` and ``maximum`` bound numbers (each of a list of integers, and the bytes of a size),
-    inclusively; ``above`` is an exclusive lower bound.
+    inclusively; ``above`` is an exclusive lower bound. ``also``: what others call it, for hints.
     """
 
     name: str
@@ -70,6 +70,7 @@ class SpecKey:
     minimum: float | None = None
     maximum: float | None = None
     above: float | None = None
+    also: tuple[str, ...] = ()
 
     def expected(self) -> str:
         """What a value has to be, as the end of a sentence."""
@@ -219,6 +220,17 @@ def nearest(name: str, names: Iterable[str]) -> str:
     shown = ", ".join(f"`{k}`" for k in known[:_NAMED])
     rest = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
     return f"there {'is' if len(known) == 1 else 'are'} {shown}{rest}"
+
+
+def nearest_key(name: str, keys: Iterable[SpecKey]) -> str:
+    """A hint for a key that does not exist: the first that others call so, with what it says; else
+    the nearest.
+    """
+    known = list(keys)
+    called = next((key for key in known if name.lower().replace("-", "_") in key.also), None)
+    if called is not None:
+        return f"here it is called `{called.name}`: {called.doc}"
+    return nearest(name, (key.name for key in known))
 
 
 def near(name: str, names: Iterable[str]) -> str:

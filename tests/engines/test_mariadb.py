@@ -6,6 +6,7 @@ import random
 import sys
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from searchbench import _core
 from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import defaults
 from searchbench.engines.answer import Hits
-from searchbench.engines.engine import Level, Parameters
+from searchbench.engines.engine import Level, Parameters, Service
 from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.mariadb.query import VALUE, label, labelled
 from searchbench.engines.mariadb.table import MOST_CHARACTERS, STORAGE, indexed, term, words
@@ -260,6 +261,26 @@ def test_innodb_shows_the_declared_terms_of_all_of_unicode(running: Deployment) 
         return
     with pytest.raises(ValueError, match=r"doesn't exist|can't be set"):
         ENGINE.terms(reply)
+
+
+def test_what_a_server_has_otherwise_for_one_storage_is_said_as_people_write_it(
+    tmp_path: Path,
+) -> None:
+    """As Debian sets up a server: terms of 3 characters in InnoDB and of 4 in the others."""
+
+    class Debians(MariaDB):
+        def service(self, params: Parameters, schema: Schema) -> Service:
+            made = super().service(params, schema)
+            more = ("--ft-min-word-len=4", "--innodb-ft-enable-stopword=1")
+            return replace(made, argv=(*made.argv, *more))
+
+    engine = Debians()
+    params = {**defaults(engine), "min_characters": 3}
+    deployed = Deployment(engine, params, tmp_path / "d", tmp_path / "r", (), Odd.schema)
+    with deployed as running:
+        facts = engine.facts(running.ask(engine.facts_request()))
+    assert facts.parameters["min_characters"] == "3 in InnoDB, 4 in Aria and MyISAM"
+    assert facts.parameters["stop_words"] == "true in InnoDB, false in Aria and MyISAM"
 
 
 @pytest.mark.parametrize("storage", list(STORAGE))

@@ -30,11 +30,13 @@ def hoist(
     by_kind: dict[tuple[str, str], list[Finding]] = {}
     for f in (f for trial in driven for f in trial.findings if f.severity != "invalid"):
         by_kind.setdefault((f.kind, f.severity), []).append(f)
-    common = {key: own for key, own in by_kind.items() if len(own) > max(1, len(driven) // 2)}
+    # A trial may have several of a kind: one for each of its roles, each of its servers.
+    having = {key: len({f.trial for f in own}) for key, own in by_kind.items()}
+    common = {key: by_kind[key] for key, n in having.items() if n > max(1, len(driven) // 2)}
     shared = []
-    for found in common.values():
+    for key, found in common.items():
         eg = "e.g. " if len({f.number for f in found}) > 1 else ""
-        number = f"{eg}{found[0].number} ({len(found)} of {len(driven)} trials)"
+        number = f"{eg}{found[0].number} ({having[key]} of {len(driven)} trials)"
         shared.append(replace(found[0], trial="", number=number))
 
     def without_common(trial: TrialResult) -> TrialResult:

@@ -35,6 +35,11 @@ def amount(figure: Estimate) -> str:
     return said + _between(figure.interval, by)
 
 
+def at_least_one(seconds: float) -> str:
+    """Whole seconds to wait, as advice: "0 s" would be none after a short window."""
+    return f"{max(1.0, seconds):.0f}"
+
+
 def times(ratio: Estimate | None) -> str:
     """A ratio with its interval."""
     if ratio is None:

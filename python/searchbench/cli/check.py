@@ -48,7 +48,7 @@ def check(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = 
         out.as_json({"ok": False, "complaints": [asdict(c) for c in error.complaints]})
         return error.exit_code
     absent = [*lacking(plan), *abilities.lacking(plan)]
-    told += abilities.untraced(plan)
+    told += [*abilities.untraced(plan), *abilities.beside_others(plan)]
     if as_json:
         out.as_json(
             {

@@ -20,7 +20,7 @@ app = App(
 @flowing
 def collect(
     *,
-    config: Annotated[Path, Parameter(name=("--config", "-c"))],
+    config: Annotated[Path | None, Parameter(name=("--config", "-c"))] = None,
     port: Annotated[int | None, Parameter(name=("--port", "-p"))] = None,
     host: Annotated[str | None, Parameter(name="--host")] = None,
 ) -> int:
@@ -33,7 +33,7 @@ def collect(
     Parameters
     ----------
     config
-        The configuration. docs/COLLECT.md has its keys.
+        The configuration (required). docs/COLLECT.md has its keys, and one to start with.
     port
         The port to listen at, instead of the configuration's; 0: any free one.
     host
@@ -45,6 +45,13 @@ def collect(
     from searchbench import _core
     from searchbench.errors import CollectError
 
+    if config is None:
+        raise CollectError(
+            "a collector needs a configuration: searchbench collect -c FILE (docs/COLLECT.md has "
+            "one to start with)"
+        )
+    if port is not None:
+        _insist_on_port(port, "-p", least=0)
     # The collector has a handler of its own, and Ctrl-C is an end like any other.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
@@ -106,7 +113,8 @@ def cat(
 ) -> int:
     """Send standard input to a category: each line, with its newline, is a message.
 
-    If the server answers TRY_LATER, the same lines are sent again.
+    If the server answers TRY_LATER, the same lines are sent again. If it says that it will never
+    take this category, sending ends at once.
 
     Parameters
     ----------
@@ -125,8 +133,18 @@ def cat(
     name, _, port = host.partition(":")
     if port and not port.isdigit():
         raise CollectError(f"{port!r} is no port: write --host HOST:PORT")
+    if port:
+        _insist_on_port(int(port), "--host HOST:PORT", least=1)
     try:
         _core.collect_cat(name, int(port or 1463), category, whole, patience)
     except (ValueError, OSError) as error:
         raise CollectError(str(error)) from None
     return 0
+
+
+def _insist_on_port(port: int, option: str, *, least: int) -> None:
+    from searchbench.errors import CollectError
+
+    if not least <= port <= 65535:
+        free = ", or 0 for any free one" if least == 0 else ""
+        raise CollectError(f"{option}: a port is a number from 1 to 65535{free}, not {port}")

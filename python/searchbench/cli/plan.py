@@ -63,9 +63,21 @@ def plan(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = F
     if made.judging.promises:
         out.say("promises: " + "; ".join(made.judging.promises))
     out.say(f"\n{outlook(made)}")
-    for words in (*told, *_too_short(made)):
+    for words in (*told, *_guessed(made), *_too_short(made)):
         out.say(words)
     return 0
+
+
+def _guessed(plan: Plan) -> Iterator[str]:
+    """What the time rests on that nobody knows before: how long a request takes."""
+    from searchbench.workload.loads import USUAL_REQUEST_S
+
+    loads = [t.load for t in plan.treatments]
+    if any(load.get("requests") and load.get("rate_per_s") is None for load in loads):
+        yield (
+            "The load counts requests, and how long one takes is not known: the time above allows "
+            f"{1e3 * USUAL_REQUEST_S:g} ms for each. If yours take longer, so does the study."
+        )
 
 
 def _too_short(plan: Plan) -> Iterator[str]:

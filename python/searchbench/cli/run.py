@@ -83,7 +83,7 @@ def run(
         told = look(read, plan)
         if absent := [*lacking(plan), *abilities.lacking(plan)]:
             raise NotInstalled("\n".join(absent))
-        told += abilities.untraced(plan)
+        told += [*abilities.untraced(plan), *abilities.beside_others(plan)]
     sys.stderr.write(f"{beginning(plan, place, found)}\n")
     for sentence in told:
         out.say(sentence, sys.stderr)

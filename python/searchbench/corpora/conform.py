@@ -37,6 +37,7 @@ Price" becomes unit_price). The column of the id is no field.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,6 +49,7 @@ from typing import Any, Literal
 
 from searchbench.corpora.corpus import RESERVED, Field, FieldType, Schema
 from searchbench.errors import CorpusError
+from searchbench.spec import show as as_toml
 
 DateUnit = Literal["s", "ms"]
 
@@ -121,7 +123,8 @@ def identifier(raw: object) -> str:
 
 def show(raw: object) -> str:
     """A value as a person may read it: short, and quoted if it is a string."""
-    text = repr(raw)
+    own = raw is None or isinstance(raw, bool | list | dict)  # which Python writes in its own way
+    text = json.dumps(raw, default=str, ensure_ascii=False) if own else repr(raw)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
@@ -251,7 +254,8 @@ def declared(fields: Mapping[str, object]) -> tuple[Schema, dict[str, str]]:
             )
         if not isinstance(table.get("stored", True), bool):
             raise CorpusError(
-                f"The field {name!r} has stored = {table['stored']!r}; true or false is expected."
+                f"The field {name!r} has stored = {as_toml(table['stored'])}; true or false is "
+                "expected."
             )
         if not is_field_name(name):
             raise CorpusError(
@@ -264,7 +268,7 @@ def declared(fields: Mapping[str, object]) -> tuple[Schema, dict[str, str]]:
             kind = FieldType(str(table.get("type")))
         except ValueError as error:
             raise CorpusError(
-                f"The field {name!r} has the type {table.get('type')!r}; "
+                f"The field {name!r} has the type {as_toml(table.get('type'))}; "
                 f"the types are {', '.join(FieldType)}.{near(str(table.get('type')), FieldType)}"
             ) from error
         made.append(Field(name, kind, table.get("stored", True)))

@@ -27,6 +27,7 @@ from searchbench.corpora.conform import is_field_name
 from searchbench.corpora.corpus import Field, FieldType
 from searchbench.corpora.laws import Floats, Zipf, normal, raw, unit, word
 from searchbench.errors import CorpusError
+from searchbench.spec import show
 
 DEFAULT_FIELDS: Mapping[str, object] = {
     "category": {"type": "keyword", "distribution": "zipf", "distinct": 50, "exponent": 1.0},
@@ -153,7 +154,7 @@ def drawn_field(name: str, value: object) -> Drawn:
     kinds = [kind.value for kind in _KNOWN]
     if value.get("type") not in kinds:
         raise CorpusError(
-            f"{place} has the type {value.get('type')!r}; it can be {', '.join(kinds)}"
+            f"{place} has the type {show(value.get('type'))}; it can be {', '.join(kinds)}"
             + _near(value.get("type"), kinds)
         )
     kind = FieldType(str(value["type"]))

@@ -189,10 +189,12 @@ def open_files(
     bad_rows: BadRows = "refuse",
     sample_rows: int = 1000,
     name: str = "",
+    id_is: str = "id",
 ) -> FileCorpus:
     """The corpus of these files; reads their headers and, to guess a schema, the first rows.
 
-    ``fields``: by field name, a type ("text") or a table ``{type, stored, column}``.
+    ``fields``: by field name, a type ("text") or a table ``{type, stored, column}``. ``id_is``: the
+    key of the study that names the column of the id.
     CorpusError where a file is missing, fields do not fit the header, or nothing is to be read.
     """
     asked = [files] if isinstance(files, str) else list(files)
@@ -232,7 +234,7 @@ def open_files(
                     places.append(f"{path}:{line}")
         names = head if head is not None else tuple(dict.fromkeys(n for row in sample for n in row))
         where = f"{first}:1" if dialect.format in ("csv", "tsv") else str(first)
-        id_column = _find_id(id, names, where)
+        id_column = _find_id(id, names, where, id_is)
         if fields is None:
             inference = infer(sample, id_column, cut)
             schema, columns = inference.schema, inference.columns
@@ -340,16 +342,16 @@ def _format_of_all(sources: Sequence[Source], asked: Format | Literal["auto"]) -
     return found
 
 
-def _find_id(asked: str | None, names: tuple[str, ...], where: str) -> str | None:
+def _find_id(asked: str | None, names: tuple[str, ...], where: str, key: str) -> str | None:
     """The column of the id: the one asked for, else "id" in any case; None where there is none."""
     if asked is None:
         exact_first = sorted(names, key="id".__ne__)
         return next((name for name in exact_first if name.lower() == "id"), None)
     if asked not in names:
         raise CorpusError(
-            f"{where}: there is no column {asked!r} for the id; there are {_listed(names)}."
+            f"{where}: there is no column {asked!r} for the {key}; there are {_listed(names)}."
             + near(asked, names),
-            at=("id",),
+            at=(key,),
         )
     return asked
 

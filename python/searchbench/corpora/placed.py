@@ -25,7 +25,7 @@ from searchbench.corpora.corpus import RESERVED, Field, FieldType
 from searchbench.corpora.drawn import Drawn, drawn_field
 from searchbench.corpora.laws import Bits, Integers, Zipf, raw, unit, word
 from searchbench.errors import CorpusError
-from searchbench.spec import nearest
+from searchbench.spec import nearest, show
 
 BLOCK = 4096
 """Rows that are made at once."""
@@ -176,7 +176,7 @@ def _column(name: str, value: object, rows: int) -> Column | Drawn:
         options = _options(place, value, {"words": 12, "distinct": 20_000}, ("exponent",))
         exponent = value.get("exponent", 1.0)
         if isinstance(exponent, bool) or not isinstance(exponent, int | float):
-            raise CorpusError(f"{place} has exponent = {exponent!r}; a number is expected.")
+            raise CorpusError(f"{place} has exponent = {show(exponent)}; a number is expected.")
         zipf = Zipf(float(exponent), 2.7)
         return Worded(Field(name, FieldType.TEXT), options["words"], options["distinct"], zipf)
     if name.lower() in RESERVED[:1]:
@@ -206,7 +206,8 @@ def _options(
         least, most = _LEAST[key], _MOST.get(key, _ANY)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise CorpusError(
-                f"{place} has {key} = {value!r}; a whole number from {least} to {most} is expected."
+                f"{place} has {key} = {show(value)}; a whole number from {least} to {most} is "
+                "expected."
             )
         options[key] = value
     return options

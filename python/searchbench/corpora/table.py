@@ -13,7 +13,7 @@ other engine indexes each field.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -36,7 +36,7 @@ from searchbench.corpora.files import FileCorpus, Seen, open_files
 from searchbench.corpora.laws import Integers
 from searchbench.corpora.placed import BLOCK, Column, Counted, columns_of
 from searchbench.errors import CorpusError
-from searchbench.spec import nearest
+from searchbench.spec import nearest, show
 
 DEFAULT_COLUMNS: Mapping[str, object] = {
     "owner": {"type": "integer", "distribution": "zipf", "distinct": 10_000, "exponent": 1.0},
@@ -221,10 +221,7 @@ def indexes_of(given: Sequence[object], columns: Sequence[Field]) -> tuple[Index
             )
         for name in names:
             if not isinstance(name, str) or name not in known:
-                raise CorpusError(
-                    f"`indexes` names no column {name!r}; {nearest(str(name), known)}.",
-                    at=_INDEXES,
-                )
+                raise _no_column("indexes", name, known)
             if known[name] in (FieldType.TEXT, FieldType.KEYWORDS):
                 raise CorpusError(
                     f"`indexes` names {name}, which is {known[name]}: its words or values are "
@@ -233,6 +230,13 @@ def indexes_of(given: Sequence[object], columns: Sequence[Field]) -> tuple[Index
                 )
         found.append(Index(tuple(names), unique))
     return tuple(dict.fromkeys(found))
+
+
+def _no_column(key: str, name: object, known: Iterable[str]) -> CorpusError:
+    """That a key of the study names no column, and which is the nearest."""
+    hint = nearest(str(name), known)
+    end = "" if hint.endswith("?") else "."
+    return CorpusError(f"`{key}`: there is no column {show(name)}; {hint}{end}", at=(key,))
 
 
 def _from_files(
@@ -247,16 +251,14 @@ def _from_files(
 ) -> TableFiles:
     alone = key[0] if len(key) == 1 else None
     declared = None if columns is None else {k: v for k, v in columns.items() if k != alone}
-    below = open_files(files, base, fields=declared, id=alone, name=name, **reading)
+    below = open_files(files, base, fields=declared, id=alone, name=name, id_is="key", **reading)
     if alone is not None:
         keys: tuple[Field, ...] = (Field(alone, _type_of_id(below, (columns or {}).get(alone))),)
     else:
         there = {each.name: each for each in below.schema.fields}
         for name_of in key:
             if name_of not in there:
-                raise CorpusError(
-                    f"`key` names no column {name_of!r}; {nearest(name_of, there)}.", at=_KEY
-                )
+                raise _no_column("key", name_of, there)
         keys = tuple(there[each] for each in key)
     for each in keys:
         _can_be_key(each)
@@ -272,7 +274,7 @@ def _type_of_id(below: FileCorpus, declared: object) -> FieldType:
         declared = declared.get("type")
     if declared is not None:
         if declared not in [each.value for each in _KEYS]:
-            raise CorpusError(f"A key is an integer or a keyword, not {declared!r}.")
+            raise CorpusError(f"A key is an integer or a keyword, not {show(declared)}.")
         return FieldType(str(declared))
     whole = all(map(_INTEGER.fullmatch, below.first_ids(_GUESSED_FROM)))
     return FieldType.INTEGER if whole else FieldType.KEYWORD
@@ -283,7 +285,7 @@ def _key_is_unique(key: Sequence[str], columns: Mapping[str, Column | Drawn]) ->
     parts = []
     for name in key:
         if name not in columns:
-            raise CorpusError(f"`key` names no column {name!r}; {nearest(name, columns)}.", at=_KEY)
+            raise _no_column("key", name, columns)
         part = columns[name]
         if not isinstance(part, Counted):
             raise CorpusError(

@@ -184,6 +184,8 @@ class Service:
     there ``{wal}`` and the like are private, empty directories.
     ``companions``: further processes of the same service, started before the one that is asked.
     ``writing``: where it is written to while it is asked; None: where it is asked.
+    ``fallen``: a regular expression for what its log says of a process that answered one connection
+    and ended, after which the server goes on; its group ``signal`` or ``code`` says how.
     ``refuses_root``: it will not run as root; where we are root it is given the identity of an
     ordinary user in a user namespace, in which our files are its own.
     """
@@ -202,6 +204,7 @@ class Service:
     laid: Mapping[str, Laid] = field(default_factory=dict)
     companions: tuple[Companion, ...] = ()
     writing: Writing | None = None
+    fallen: str = ""
     refuses_root: bool = False
     stop_signal: Literal["SIGTERM", "SIGINT", "SIGQUIT"] = "SIGTERM"
 

@@ -40,6 +40,7 @@ from searchbench.logs.sources import (
     tail,
     with_header,
 )
+from searchbench.spec import show
 from searchbench.whole import not_written, on_disk
 
 FORMAT = 1
@@ -149,8 +150,8 @@ def add(
     if before is not None and before["options"] != wanted:
         other = next(k for k in _SAME if before["options"].get(k) != wanted[k])
         raise RecordError(
-            f"{path} was counted with {other} = {before['options'].get(other)!r}, this is "
-            f"{wanted[other]!r}; give the same, or name a new folder"
+            f"{path} was counted with {other} = {show(before['options'].get(other))}, this is "
+            f"{show(wanted[other])}; give the same, or name a new folder"
         )
     read_before = before["sources"] if before else []
     stored = _stored(path, before) if before else None

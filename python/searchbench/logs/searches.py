@@ -55,8 +55,8 @@ class Searches:
     where the log has no times; ``steps_ns``: int64, by search, the finest difference between times
     that its file can write. ``ns`` (uint64, ``UNKNOWN``), ``resolution_ns`` and ``words`` as of
     the entries. ``entries``: how many the log has. ``left_out``: by reason; ``lost``: what of that
-    are searches. ``missing``: what the log does not say, and of how many. ``formats``, ``files``: of what was read. ``failed``: bool,
-    by search, whether its answer was an error.
+    are searches. ``missing``: what the log does not say, and of how many. ``formats``, ``files``:
+    of what was read. ``failed``: bool, by search, whether its answer was an error.
     """
 
     kind: Kind

@@ -116,8 +116,8 @@ def sentence(log: Searches) -> str:
     if log.lost and (share := log.lost.share_of_time) and share >= _MUCH:
         (name, n), *_ = log.lost.classes
         told.append(
-            f"the searches that are left out took {share:.0%} of the time of all; {n:,} of them "
-            f"are of class {name}"
+            f"the searches that are left out took {share:.0%} of the time of all searches; {n:,} "
+            f"of them are of class {name}"
         )
     if nowhere := limits(log):
         told.append("the log has no " + ", no ".join(nowhere))

@@ -8,11 +8,14 @@ from typing import Literal
 
 import msgspec
 
+BACKEND = "backend"
+
 
 class ServerEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a process ended, and what was asked of the system then.
 
-    ``process``: a companion's name; empty: the one that is asked. ``code``: its exit code, below 0
+    ``process``: a companion's name; empty: the one that is asked; "backend": one that answered a
+    single connection, as in PostgreSQL, whose server then goes on. ``code``: its exit code, below 0
     the signal that ended it; None: not known. ``phase``: "capture", while each was asked once,
     alone, or "drive". ``under_way``: requests of that phase that were sent and never answered.
     ``cause``: what its place says of it, such as memory that was too small. ``log``: what its log
@@ -25,6 +28,11 @@ class ServerEnd(msgspec.Struct, frozen=True, kw_only=True):
     under_way: int = 0
     cause: str = ""
     log: str = ""
+
+    @property
+    def who(self) -> str:
+        """What ended, in words."""
+        return "a backend of the server" if self.process == BACKEND else "the server"
 
     @property
     def how(self) -> str:

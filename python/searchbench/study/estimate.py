@@ -1,13 +1,14 @@
 """About how long a plan takes, before anything is run: an order of magnitude, rather too long.
 
 What takes time: reading and digesting the corpus, writing its batches, ingest, a reply to every
-distinct query, and the drives. Rates are those of a small machine of two cores.
+distinct query, the drives, and starting a system for each of these. Rates are those of a small
+machine of two cores.
 """
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,16 @@ _EVICTED_S, _RESTART_S = 0.1, 1.5
 # A job: a server is started and stopped for each; its documents, but for the slow ones.
 _JOB_FIXED_S = 8.0
 _JOB_PER_S: Mapping[str, float] = {"import": 1_000.0}
-# Starting an engine, checking it, writing the record.
+# Until a system that is started can be asked: long for a JVM.
+_START_S: Mapping[str, float] = {
+    "elasticsearch": 8.0, "opensearch": 5.7, "orientdb": 5.0, "sensei": 2.3, "lucene": 0.8,
+    "lucene10": 0.8, "postgresql": 0.5,
+}  # fmt: skip
+_USUAL_START_S = 0.2
+# Looking at the machine, checking the system, writing the record.
 _TRIAL_FIXED_S = 0.5
+# A drive with roles begins once all of them are connected; then what was written is counted.
+_ROLES_S = 1.8
 # One distinct query, asked once: what is fixed, and for each document that is looked through.
 _QUERY_S = 0.001
 _QUERY_PER_DOCUMENT_S = 1e-8
@@ -88,6 +97,8 @@ def estimate(
     traced = [*treatments] if study.io_sizes else []
     driven += traced
     each_s = {t.id: _drive_s(study, t) for t in treatments}
+    if study.measure == "trials" and study.driven:  # the steps of a sweep share one start
+        each_s = {t.id: each_s[t.id] + _start_s(t) for t in treatments}
     drives_s = sum(each_s[t.id] for t in driven)
     if study.verbatim:
         return drives_s + study.agreement.captures * len({t.system for t in treatments}) * _QUERY_S
@@ -105,7 +116,8 @@ def estimate(
         asked_s += distinct * (_QUERY_S + held * _QUERY_PER_DOCUMENT_S)
         if study.ingest != "as-found":
             rate = _INGEST_PER_S.get(t.engine, _USUAL_INGEST_PER_S)
-            put_in_s = _placed_s(place_of(t.settings), _INGEST_FIXED_S + held / rate)
+            made_s = _INGEST_FIXED_S + _start_s(t) + held / rate
+            put_in_s = _placed_s(place_of(t.settings), made_s)
             indexes[index_key(t)] = (held / _READ_PER_S, put_in_s)
     spooled_s = sum(spool for spool, _ in indexes.values())
     if study.ingest == "per-trial":
@@ -116,7 +128,30 @@ def estimate(
         # Each of those that are traced makes an index of its own.
         ingest_s += sum(indexes[index_key(t)][1] for t in traced if index_key(t) in indexes)
     drives_s = sum(each_s[t.id] for t in driven)
+    asked_s += _started_to_be_asked_s(study, treatments)
+    if study.measure != "trials" and study.driven:
+        asked_s += sum({t.subject: _start_s(t) for t in treatments}.values())
     return read_s + spooled_s + ingest_s + study.replicates * asked_s + drives_s
+
+
+def _start_s(treatment: Treatment) -> float:
+    """Starting its system once; nothing where it runs already."""
+    return 0.0 if treatment.attach else _START_S.get(treatment.engine, _USUAL_START_S)
+
+
+def _started_to_be_asked_s(study: Study, treatments: Iterable[Treatment]) -> float:
+    """In each block a system is started once more for each set of questions that is asked of an
+    index alone, before it is driven. One that keeps no index is driven as it then is.
+    """
+    if study.agreement.capture == "after" or not (study.queries or study.operations):
+        return 0.0
+    engines = {t.engine: ENGINES.get(t.engine) for t in treatments}
+    starts = {
+        repr((index_key(t), t.queries, t.operation)): _start_s(t)
+        for t in treatments
+        if (engine := engines[t.engine]) is not None and engine.can.keeps_index
+    }
+    return sum(starts.values())
 
 
 def count(corpus: Mapping[str, Any], base: Path, documents: int | None = None) -> float:
@@ -190,7 +225,8 @@ def _drive_s(study: Study, treatment: Treatment) -> float:
         found_s = search_s(study.promises, float(study.load.get("effort", 1.0)))
         if treatment.roles:  # each trial has a system of its own, started and warmed up for it
             trials = _SHORT_TRIALS + _FULL_TRIALS + _FURTHER_TRIALS * (len(study.promises) - 1)
-            found_s += trials * (_RESTART_S + float(treatment.load.get("warmup_s") or 0.0))
+            alone_s = max(_RESTART_S, _start_s(treatment)) + _ROLES_S
+            found_s += trials * (alone_s + float(treatment.load.get("warmup_s") or 0.0))
         return found_s
     if not study.driven:
         return _TRIAL_FIXED_S
@@ -200,9 +236,13 @@ def _drive_s(study: Study, treatment: Treatment) -> float:
     place = place_of(treatment.settings)
     cold_s = _COLD_S if place is not None and place.cold != "no" else 0.0
     if place is not None and place.cold == EACH_QUERY:
-        cold_s = (load.window.count or 0) * (_RESTART_S if place.restart else _EVICTED_S)
+        cold_s = (load.window.count or 0) * (
+            max(_RESTART_S, _start_s(treatment)) if place.restart else _EVICTED_S
+        )
     alone_s = _AGENT_ALONE_S * len(place.agents) if place is not None else 0.0
-    return load.expected_s(logged_s=logged_s) + pause_s + cold_s + alone_s + _TRIAL_FIXED_S
+    beside_s = _ROLES_S if treatment.roles else 0.0
+    fixed_s = _TRIAL_FIXED_S + beside_s + pause_s + cold_s + alone_s
+    return load.expected_s(logged_s=logged_s) + fixed_s
 
 
 def _placed_s(place: Place | None, ingest_s: float) -> float:

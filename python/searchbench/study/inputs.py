@@ -22,7 +22,7 @@ from searchbench.corpora.triples import TripleFiles
 from searchbench.corpora.validate import validate
 from searchbench.errors import CorpusError, QueryError
 from searchbench.spec import nearest
-from searchbench.study import operations, roles
+from searchbench.study import dates, operations, roles
 from searchbench.study.model import Study
 from searchbench.study.plan import Plan
 from searchbench.study.positions import Path, Source
@@ -59,9 +59,10 @@ class _KeyError(QueryError):
 def look(study: Study, plan: Plan, *, alone: bool = False) -> list[str]:
     """Open what every treatment names; StudyError with each mistake and its position.
 
-    The result: sentences about lines that will be left out, and about columns whose guessed type
-    is to be doubted. ``alone``: also what a run says by itself when it reads the files whole: the
-    fields that were guessed, and queries with operators.
+    The result: sentences about lines that will be left out, about columns whose guessed type is to
+    be doubted, and about numbers that statements compare with a date in quotes. ``alone``: also
+    what a run says by itself when it reads the files whole: the fields that were guessed, and
+    queries with operators.
     """
     source, told = Source(study.text, study.path, study.moved), list[str]()
     for table in _different(
@@ -89,6 +90,7 @@ def look(study: Study, plan: Plan, *, alone: bool = False) -> list[str]:
     source.finish()
     if study.operations:
         operations.look(study, plan)
+        told += dates.doubts(study, plan)
     if study.roles:
         roles.look(study, plan)
     return list(dict.fromkeys(told))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from searchbench import corpora
 from searchbench.engines import ENGINES
-from searchbench.spec import SpecKey, nearest, show
+from searchbench.spec import SpecKey, nearest, nearest_key, show
 from searchbench.study import jobs
 from searchbench.study.keys import PLACED_KEYS, PUT_IN_KEYS, REQUEST_KEYS, SYSTEM_KEYS
 from searchbench.study.model import System, asked_by
@@ -17,7 +17,7 @@ from searchbench.workload.load_table import SPEC_KEYS as LOAD_KEYS
 from searchbench.workload.load_table import WHOLE_KEYS
 from searchbench.workload.operations.keys import OPERATION_KEYS
 from searchbench.workload.queries.registry import SPEC_KEYS as QUERY_KEYS
-from searchbench.workload.roles import ROLE_KEYS
+from searchbench.workload.roles import ROLE_KEYS, own_first
 
 # Ranges that a level can stand for: one text, number or truth value.
 _SINGLE = {
@@ -118,7 +118,7 @@ class Names:
         elif not keys:
             return []  # complained about where the family stands
         elif rest not in keys:
-            wrong, hint = f": [{table}] has no key `{rest}`", nearest(rest, keys)
+            wrong, hint = f": [{table}] has no key `{rest}`", nearest_key(rest, keys.values())
         elif table == "load" and rest in WHOLE_KEYS:
             wrong = " cannot be a factor: it says what the whole study measures"
         elif keys[rest].kind not in _SINGLE and not linked:
@@ -201,8 +201,9 @@ class Names:
             hint = nearest(name, there) if there else f"this study has no [{table}.NAME]"
             self.source.at_key(at, f"`{path}`: there is no {one.split()[1]} `{name}`", hint)
         elif key not in keys:
-            self.source.at_key(at, f"`{path}`: `{key}` of {one} cannot be a factor",
-                               nearest(key, keys))  # fmt: skip
+            own = there[name].get("does") if isinstance(there[name], Mapping) else None
+            hint = nearest_key(key, own_first(keys.values(), own))
+            self.source.at_key(at, f"`{path}`: `{key}` of {one} cannot be a factor", hint)
         else:
             return [Target(keys[key])]
         return []

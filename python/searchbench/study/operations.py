@@ -61,7 +61,7 @@ def read_operations(source: Source, systems: Mapping[str, System], base: Path) -
         for method in source.table(*at, "methods"):
             if (read := _method(source, (*at, "methods", method), systems, base)) is not None:
                 methods[method] = read
-                _check(source, (*at, "methods", method), read, good["key"], systems)
+                _check(source, (*at, "methods", method), read, good["key"], systems, base)
         if not source.table(*at, "methods"):
             hint = f"give [operations.{name}.methods.NAME] with `sql` or `file`"
             source.at_key(at, f"the operation {name} has no method that answers it", hint)
@@ -125,6 +125,7 @@ def _check(
     method: Mapping[str, Any],
     columns: list[str],
     systems: Mapping[str, System],
+    base: Path,
 ) -> None:
     """Complain of a text that is no method, and of a system that is not asked in its language."""
     language = method["language"]
@@ -138,6 +139,8 @@ def _check(
             return
     try:
         statements = read_method(method["text"], language)
+        if _strange(statements, columns) and _wrong_key(source, at[:2], columns, base):
+            return
         for system in systems.values():
             if _is_for(method, system):
                 check_names(statements, columns, list(system.parameters))
@@ -153,6 +156,43 @@ def _check(
         source.at_value((*at, key), f"{where}: {error.sentence}")
     except QueryError as error:
         source.at_value((*at, key), str(error))
+
+
+def _strange(statements: Iterable[Statement], columns: Iterable[str]) -> set[str]:
+    """The names in placeholders that are columns of no key."""
+    names = {name for each in statements for name in each.names}
+    return {each for each in names - {*columns, "rows"} if not each.startswith("system.")}
+
+
+def _wrong_key(source: Source, at: tuple[str, ...], columns: list[str], base: Path) -> bool:
+    """Is it not a text that is wrong, but a key of the study? Then it is complained of.
+
+    The corpus says so, which is opened only where a text and a key do not fit together.
+    """
+    corpus = source.table("corpus")
+    if not columns or corpora.family_of(corpus) == "debian":
+        return False
+    if wrong := corpora.complaints(corpus):
+        return any(key == "key" for key, _ in wrong)  # it is said where the corpus is looked at
+    try:
+        return _not_there(source, at, columns, corpora.open_corpus(corpus, base))
+    except CorpusError as error:
+        if error.at[:1] == ("key",):
+            source.at_value(("corpus", *error.at), str(error))
+        return error.at[:1] == ("key",)
+
+
+def _not_there(source: Source, at: tuple[str, ...], columns: list[str], corpus: Corpus) -> bool:
+    """Complain of the first column of an operation's key that the corpus has not, if any."""
+    known = [ID, *(f.name for f in corpus.schema.fields)]
+    table = getattr(corpus.schema, "table", None)
+    known += [f.name for f in table.key] if table is not None else []
+    for i, column in enumerate(columns):
+        if column not in known:
+            source.at_each((*at, "key"), i, f"{corpus.name} has no column {show(column)}, which "
+                           f"`key` of {'.'.join(at)} names", nearest(column, known))  # fmt: skip
+            return True
+    return False
 
 
 def _say_where(statements: Iterable[Statement], method: Mapping[str, Any], system: System) -> None:
@@ -290,14 +330,8 @@ def _fits(
 ) -> None:
     operation = treatment.operation
     name, wanted = operation["name"], operation["rows"]
-    known = [ID, *(f.name for f in corpus.schema.fields)]
-    table = getattr(corpus.schema, "table", None)
-    known += [f.name for f in table.key] if table is not None else []
-    for i, column in enumerate(operation["key"]):
-        if column not in known:
-            source.at_each(("operations", name, "key"), i, f"{corpus.name} has no column "
-                           f"{show(column)}", nearest(column, known))  # fmt: skip
-            return
+    if _not_there(source, ("operations", name), operation["key"], corpus):
+        return
     held, but = getattr(corpus, "count", None), ""
     if not isinstance(held, int):
         held = sum(1 for _ in itertools.islice(corpus.documents(), wanted))

@@ -9,7 +9,7 @@ from typing import Any
 
 from searchbench import _core
 from searchbench.errors import Complaint, StudyError
-from searchbench.spec import SpecKey, near, nearest, show
+from searchbench.spec import SpecKey, near, nearest, nearest_key, show
 
 Path = tuple[str, ...]
 Position = tuple[int, int]
@@ -135,7 +135,10 @@ class Source:
         """
         table = {k: v for k, v in self.table(*path).items() if k not in elsewhere}
         known = {key.name: key for key in keys}
-        self.only(path, table, known, what or f"[{'.'.join(path)}]")
+        own = what or f"[{'.'.join(path)}]"
+        for name in table:
+            if name not in known:
+                self.at_key((*path, name), f"{own} has no key `{name}`", nearest_key(name, keys))
         good: dict[str, Any] = {}
         for name in filter(known.__contains__, table):
             if reason := known[name].mismatch(table[name]):

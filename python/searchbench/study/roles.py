@@ -38,7 +38,10 @@ def read_roles(source: Source) -> Tables:
         if name == roles.READERS or name.endswith((roles.WATCHER, QUERIES)):
             hint = "[queries] and [load] are the readers" if name == roles.READERS else ""
             source.at_key(("roles", name), f"a role cannot be called {show(name)}", hint)
-        found[f"roles.{name}"] = role = source.checked(("roles", name), roles.ROLE_KEYS)
+        found[f"roles.{name}"] = role = source.checked(
+            ("roles", name),
+            roles.own_first(roles.ROLE_KEYS, source.table("roles", name).get("does")),
+        )
         if "queries" in role:
             role["queries"] = source.checked(("roles", name, "queries"), registry.SPEC_KEYS)
         elif "queries" in source.table("roles", name):

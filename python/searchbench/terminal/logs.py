@@ -146,7 +146,8 @@ def _asked(title: str, rows: Sequence[Asked], *, zero: bool = False) -> None:
         )
         for a in rows[:5]
     ]
-    out.table(("times", *(["no hits"] if zero else []), *(["indexes"] if several else []), "in all", "longest", title), cells)
+    more = [*(["no hits"] if zero else []), *(["indexes"] if several else [])]
+    out.table(("times", *more, "in all", "longest", title), cells)
 
 
 def _worst(of: LogJudgement) -> None:

@@ -28,12 +28,14 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
     SpecKey("clients", "integer", 1, "closed loop: how many clients, with a connection each. A "
             "list here: the steps of a sweep on one warm system. As a factor: the system is "
             "started anew for each level",
-            minimum=1, maximum=_MOST_CONNECTIONS),
+            minimum=1, maximum=_MOST_CONNECTIONS,
+            also=("threads", "users", "workers", "concurrency")),
     SpecKey("think_s", "number", 0.0, "closed loop: pause after each answer", minimum=0,
             maximum=3600),
     SpecKey("rate_per_s", "number", None, "open loop: requests a second. A list here: the steps of "
             "a sweep on one warm system. As a factor: the system is started anew for each level",
-            above=0, maximum=10_000_000),
+            above=0, maximum=10_000_000,
+            also=("rate", "rps", "qps", "tps", "per_s", "requests_per_s", "queries_per_s")),
     SpecKey("arrivals", "text", "poisson", "open loop: gaps between requests: random "
             "(exponential), or all the same", ("poisson", "constant")),
     SpecKey("stages", "list or table", None, "open loop of several rates: [SECONDS, RATE] or, for "
@@ -67,7 +69,8 @@ SPEC_KEYS: tuple[SpecKey, ...] = (
             "shown to be", above=0,
             maximum=86_400),
     SpecKey("seconds", "number", None, "length of the measured window (default 10; a replay lasts "
-            "as long as its log)", above=0, maximum=86_400),
+            "as long as its log)", above=0, maximum=86_400,
+            also=("duration", "duration_s", "window_s", "time_s")),
     SpecKey("warmup_requests", "integer", None, "requests before the measured ones", minimum=0,
             maximum=1_000_000_000),
     SpecKey("requests", "integer", None, "measured requests, instead of `seconds`", minimum=1,

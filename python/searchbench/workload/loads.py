@@ -32,6 +32,7 @@ _NS = 1_000_000_000
 # A replay's window ends so long after its last request is due, so that the last one is in it.
 _AFTER_LAST_NS = 1_000_000
 _USUAL_WARMUP_S = 3.0  # of one until steady
+USUAL_REQUEST_S = 0.001  # a guess for a request of which nothing is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +227,7 @@ class Load:
         """Nothing is begun after so many requests; None where seconds are counted."""
         return self.window.count if isinstance(self.loop, ClosedLoop) else None
 
-    def expected_s(self, request_s: float = 0.001, logged_s: float = 0.0) -> float:
+    def expected_s(self, request_s: float = USUAL_REQUEST_S, logged_s: float = 0.0) -> float:
         """About how long it lasts.
 
         ``request_s``: a guess for one request in a closed loop. ``logged_s``: from the first to

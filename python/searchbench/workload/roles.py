@@ -10,7 +10,7 @@ A role can be idle in some treatments; those are what the others are compared wi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from searchbench.spec import SpecKey, defaults
@@ -27,6 +27,8 @@ SERVER = "server"
 NOTHING = "nothing to do"
 """What publishes where a write can be found at once."""
 
+_RATES = ("rate", "rps", "qps", "tps", "per_s", "requests_per_s", "queries_per_s", "reads_per_s",
+          "operations_per_s", "ops_per_s", "throughput")  # fmt: skip
 ROLE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("does", "text", None, "what it does: read (ask queries of its own), write documents, "
             "publish what was written, have a job of the engine done, or be a fault of the system",
@@ -48,9 +50,12 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("batch", "integer", 1, "write: documents in each request, all inserted, all updated or "
             "all deleted", minimum=1, maximum=100_000),
     SpecKey("documents_per_s", "number", None, "write: documents a second, sent by the clock "
-            "whether or not the system keeps up; 0: idle", minimum=0, maximum=10_000_000),
+            "whether or not the system keeps up; 0: idle. `insert`, `update` and `delete` say how "
+            "many are of which kind", minimum=0, maximum=10_000_000, also=(
+                *_RATES, "documents_per_second", "docs_per_s", "rows_per_s", "writes_per_s",
+                "changes_per_s", "inserts_per_s", "updates_per_s", "deletes_per_s")),
     SpecKey("rate_per_s", "number", None, "read: requests a second, sent by the clock whether or "
-            "not the system keeps up; 0: idle", minimum=0, maximum=10_000_000),
+            "not the system keeps up; 0: idle", minimum=0, maximum=10_000_000, also=_RATES),
     SpecKey("stages", "list", None, "write: documents a second that change over the drive (read: "
             "requests a second), as [SECONDS, RATE] or, for a ramp, [SECONDS, FROM, TO] for each "
             "stage, as in [[60, 100], [30, 400], [60, 100]]; together as long as the drive "
@@ -69,7 +74,7 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
     SpecKey("clients", "integer", None, "write, read: how many clients write or ask, each of which "
             "sends its next request when the last was answered: as fast as the system accepts; 0: "
             "idle",
-            minimum=0, maximum=256),
+            minimum=0, maximum=256, also=("threads", "users", "workers", "concurrency")),
     SpecKey("think_s", "number", 0.0, "read, with `clients`: pause after each answer", minimum=0,
             maximum=3600),
     SpecKey("connections", "integer", 1, "write, read: connections of a role that goes by the "
@@ -113,6 +118,7 @@ _OF: Mapping[str, tuple[str, ...]] = {
     "job": ("job", "every_s", "after_s"),
     "fault": ("fault", "of", "for_s", "after_s"),
 }  # fmt: skip
+_OWN_RATES = ("documents_per_s", "rate_per_s")
 _ONLY_GIVEN = ("stages", "arrivals", "times", "speed")
 """Left out where the study does not have them: a treatment is known by its keys."""
 AFTER_A_WHILE = "a fault needs `after_s`, above 0: what is normal is seen in the window before it"
@@ -124,6 +130,11 @@ READING_PACES = ("clients", "rate_per_s", "every_s", "stages", "times")
 _POOL = 16  # connections of readers that go by the clock
 
 
+def own_first(keys: Iterable[SpecKey], does: object) -> list[SpecKey]:
+    """Keys of roles, those first that a role has which does that."""
+    return sorted(keys, key=lambda key: key.name not in _OF.get(str(does), ()))
+
+
 def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(key, sentence) of what does not go together in one role's table."""
     does = table.get("does")
@@ -132,7 +143,9 @@ def problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         return
     for key in table:
         if key not in ("does", "idle", *_OF.get(str(does), ())):
-            yield key, f'`{key}` is not for a role with does = "{does}"'
+            rate = {"read": "rate_per_s", "write": "documents_per_s"}.get(str(does))
+            other = f"; its rate is `{rate}`" if rate and key in _OWN_RATES else ""
+            yield key, f'`{key}` is not for a role with does = "{does}"{other}'
     if does == "read":
         yield from _of_a_reader(table)
     elif does == "write":

@@ -13,9 +13,13 @@ const CALL_BYTES: usize = 1 << 20;
 /// To connect, and for one answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// TRY_LATER for this long is told. A queue that is full for a moment is nothing to tell.
+const MOMENT: Duration = Duration::from_secs(2);
+
 /// Sends each line with its newline as a message, or (`whole`) everything as one. While the server
 /// says TRY_LATER, or is away, the same call is tried again, up to `patience`. A server that is not
-/// there at the beginning is a mistake at once. How many messages were sent.
+/// there at the beginning is a mistake at once, and so is a category that it never takes, if it says
+/// so. How many messages were sent.
 pub fn cat(
     input: impl Read,
     host: &str,
@@ -29,6 +33,7 @@ pub fn cat(
     let mut input = BufReader::with_capacity(256 << 10, input);
     let mut messages: Vec<Vec<u8>> = Vec::new();
     let mut sent = 0;
+    let mut told = false;
     loop {
         messages.clear();
         let mut bytes = 0;
@@ -52,21 +57,40 @@ pub fn cat(
         if messages.is_empty() {
             return Ok(sent);
         }
-        send(&mut client, &connect, category, &messages, patience)
-            .map_err(|why| format!("{host}:{port}: {why}; {sent} messages were sent before"))?;
+        let mut slow = || {
+            if !std::mem::replace(&mut told, true) {
+                eprintln!(
+                    "searchbench collect cat: {host}:{port} answers TRY_LATER: a queue may be \
+                     full, a store may fail, or no store takes {category:?}; trying for up to {} s",
+                    patience.as_secs()
+                );
+            }
+        };
+        send(
+            &mut client,
+            &connect,
+            category,
+            &messages,
+            patience,
+            &mut slow,
+        )
+        .map_err(|why| format!("{host}:{port}: {why}; {sent} messages were sent before"))?;
         sent += messages.len() as u64;
     }
 }
 
-/// Sends one call until it is taken; how many seconds it may take is `patience`.
+/// Sends one call until it is taken; how many seconds it may take is `patience`. `slow` is called
+/// where TRY_LATER lasts.
 fn send(
     client: &mut Option<Client>,
     connect: &dyn Fn() -> Result<Client, String>,
     category: &str,
     messages: &[Vec<u8>],
     patience: Duration,
+    slow: &mut dyn FnMut(),
 ) -> Result<(), String> {
     let began = Instant::now();
+    let mut asked = false;
     loop {
         let entries = messages
             .iter()
@@ -75,9 +99,22 @@ fn send(
             Some(open) => open.log(entries),
             None => connect().and_then(|new| client.insert(new).log(entries)),
         };
+        let later = matches!(said, Ok(Answer::TryLater));
         let why = match said {
             Ok(Answer::Ok) => return Ok(()),
-            Ok(Answer::TryLater) => "it answers TRY_LATER".into(),
+            Ok(Answer::TryLater) => {
+                if !std::mem::replace(&mut asked, true) {
+                    match client.as_mut().map(|open| open.refusal(category)) {
+                        Some(Ok(Some(why))) => return Err(why),
+                        Some(Err(_)) => *client = None,
+                        _ => {}
+                    }
+                }
+                if began.elapsed() >= MOMENT {
+                    slow();
+                }
+                "it answers TRY_LATER".into()
+            }
             Err(why) => {
                 // An answer that comes late must not be taken for that of the next call.
                 *client = None;
@@ -85,7 +122,13 @@ fn send(
             }
         };
         if began.elapsed() >= patience {
-            return Err(format!("{why}, for {} s", patience.as_secs()));
+            let seconds = patience.as_secs();
+            let where_to_look = if later {
+                "; a collector's standard error, and /metrics at its port, say why"
+            } else {
+                ""
+            };
+            return Err(format!("{why}, for {seconds} s{where_to_look}"));
         }
         std::thread::sleep(Duration::from_millis(200 + fastrand::u64(0..100)));
     }

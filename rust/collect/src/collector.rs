@@ -12,8 +12,9 @@ use std::time::Instant;
 use crate::batch::Batch;
 use crate::conf::Settings;
 use crate::counters::{Counts, add, escaped};
-use crate::route::{Route, Router, Shared, allowed};
-use crate::scribe::{Answer, Call, Entry, Value};
+use crate::refusals::Refusals;
+use crate::route::{Route, Router, Shared, allowed, shown};
+use crate::scribe::{Answer, Call, Entry, REFUSAL, Value};
 use crate::sys::unix_seconds;
 use crate::ticket::{Asker, Mailbox, Ticket};
 
@@ -41,6 +42,7 @@ pub struct Collector {
     /// Why the last reload was refused.
     complaint: Mutex<Option<String>>,
     rate: Mutex<Rate>,
+    refusals: Mutex<Refusals>,
     options: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
     since: i64,
     commands: Sender<Command>,
@@ -64,6 +66,7 @@ impl Collector {
                 second: Instant::now(),
                 messages: 0,
             }),
+            refusals: Mutex::default(),
             options: Mutex::default(),
             since: unix_seconds(),
             commands,
@@ -159,6 +162,11 @@ impl Collector {
                             _ => &of.denied_no_store,
                         };
                         add(counter, 1);
+                        let why = router.refusal(category).unwrap_or_else(|| {
+                            let name = shown(category);
+                            format!("the thread of a store for category {name} cannot start")
+                        });
+                        locked(&self.refusals).say(why);
                         return false;
                     }
                 },
@@ -167,6 +175,12 @@ impl Collector {
             let (route, _) = runs.last().expect("pushed above");
             if entry.message(frame).len() > route.largest {
                 add(&route.counts.denied_size, 1);
+                locked(&self.refusals).say(format!(
+                    "a message of category {} is longer than the {} bytes that its store can take \
+                     (chunk_size)",
+                    shown(category),
+                    route.largest
+                ));
                 return false;
             }
         }
@@ -218,6 +232,10 @@ impl Collector {
             Call::SetOption(name, value) => {
                 locked(&self.options).insert(name.to_vec(), value.to_vec());
                 say(&Value::Void);
+            }
+            Call::GetOption(name) if name.starts_with(REFUSAL) => {
+                let why = self.router().refusal(&name[REFUSAL.len()..]);
+                say(&Value::Text(why.unwrap_or_default().as_bytes()));
             }
             Call::GetOption(name) => {
                 let options = locked(&self.options);
@@ -292,6 +310,7 @@ impl Collector {
             homeless.append(&new.inherit(&batch, number));
         }
         *locked(&self.complaint) = None;
+        *locked(&self.refusals) = Refusals::default();
         let saved = self.save(homeless);
         new.start()
             .map_err(|error| format!("a store's thread cannot start: {error}"))?;

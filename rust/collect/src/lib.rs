@@ -17,6 +17,7 @@ mod conn;
 mod counters;
 mod ledger;
 mod queue;
+mod refusals;
 mod route;
 mod run;
 pub mod scribe;

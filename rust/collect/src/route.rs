@@ -16,13 +16,32 @@ const LONGEST: usize = 200;
 
 /// Can this be a category? It becomes the name of a folder and a file.
 pub fn allowed(category: &[u8]) -> bool {
-    !category.is_empty()
-        && category.len() <= LONGEST
-        && category[0] != b'.'
-        && category
-            .iter()
-            .all(|byte| *byte >= 0x20 && *byte != b'/' && *byte != 0x7f)
-        && std::str::from_utf8(category).is_ok()
+    unfit(category).is_none()
+}
+
+/// Why this cannot be a category.
+fn unfit(category: &[u8]) -> Option<String> {
+    let control = |byte: &u8| *byte < 0x20 || *byte == 0x7f;
+    Some(match category {
+        [] => "it is empty".into(),
+        _ if category.len() > LONGEST => format!("it is longer than {LONGEST} bytes"),
+        [b'.', ..] => "it begins with a dot".into(),
+        _ if category.contains(&b'/') => "it contains a /".into(),
+        _ if category.iter().any(control) => "it contains a control character".into(),
+        _ if std::str::from_utf8(category).is_err() => "it is not UTF-8".into(),
+        _ => return None,
+    })
+}
+
+/// A category in a sentence: anybody may have sent it, of any length.
+pub fn shown(category: &[u8]) -> String {
+    const MOST: usize = 60;
+    let name = String::from_utf8_lossy(&category[..category.len().min(4 * MOST)]);
+    let mut short: String = name.chars().take(MOST).collect();
+    if short.len() < category.len() && short.chars().count() == MOST {
+        short.push_str("...");
+    }
+    format!("{short:?}")
 }
 
 /// Where the messages of one category go.
@@ -124,6 +143,20 @@ impl Router {
             Some(prefix) => with(&Pattern::Prefix(prefix.clone())),
             None => with(&Pattern::Default),
         }
+    }
+
+    /// Why messages of this category are not taken, however often they come.
+    pub fn refusal(&self, category: &[u8]) -> Option<String> {
+        let name = shown(category);
+        if let Some(why) = unfit(category) {
+            return Some(format!(
+                "category {name} cannot be the name of a file: {why}"
+            ));
+        }
+        let none = self.stores(&String::from_utf8_lossy(category)).is_empty();
+        none.then(|| {
+            format!("no store takes category {name}: give it one, or add one with category=default")
+        })
     }
 
     /// Where this category goes; None where nothing would keep it.

@@ -140,9 +140,12 @@ fn reload(collector: &Collector, path: &Path) {
                 .first()
                 .map(|mistake| mistake.to_string())
                 .unwrap_or_default();
-            let count = fatal.len();
+            let count = match fatal.len() {
+                1 => "1 mistake".into(),
+                count => format!("{count} mistakes"),
+            };
             collector.complain(format!(
-                "{}: {count} mistakes, so the earlier configuration is kept: {first}",
+                "{}: {count}, so the earlier configuration is kept: {first}",
                 path.display()
             ));
         }

@@ -23,6 +23,11 @@ fn slice(frame: &[u8], (at, length): (u32, u32)) -> &[u8] {
     &frame[at as usize..at as usize + length as usize]
 }
 
+/// The option of this name and a category has the reason why its messages are not taken, however
+/// often they are sent; a `Log` is only answered with TRY_LATER. Empty where they may be taken, and
+/// from scribed, which knows no such option.
+pub const REFUSAL: &[u8] = b"refusal:";
+
 /// A call; the entries of a `Log` are left in the list given to [`read`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Call<'a> {
@@ -251,4 +256,33 @@ pub fn read_log_answer(frame: &[u8]) -> Result<Answer, String> {
         thrift::EXCEPTION => format!("it answered with an exception: {said}"),
         _ => "its answer has no result".into(),
     })
+}
+
+/// Appends a question for [`REFUSAL`], with an old header too.
+pub fn put_refusal(out: &mut Vec<u8>, number: i32, category: &[u8]) {
+    let head = Head {
+        strict: false,
+        name: b"getOption",
+        kind: thrift::CALL,
+        number,
+    };
+    put_frame(out, head, |out| {
+        put_field(out, thrift::STRING, 1);
+        put_string(out, &[REFUSAL, category].concat());
+        out.push(thrift::STOP);
+    });
+}
+
+/// The text in the frame of an answer; None where it has none, as from a server that does not know
+/// the call.
+pub fn read_text_answer(frame: &[u8]) -> Option<String> {
+    let mut reader = Reader::new(frame);
+    let head = reader.head().ok()?;
+    while let Some((kind, id)) = reader.field().ok()? {
+        if (head.kind, kind, id) == (thrift::REPLY, thrift::STRING, 0) {
+            return Some(String::from_utf8_lossy(reader.string().ok()?).into_owned());
+        }
+        reader.skip(kind).ok()?;
+    }
+    None
 }

@@ -68,8 +68,14 @@ pub fn days(year: i64, month: i64, day: i64) -> i64 {
 
 /// The same of a date that can be one of a log: years 1900 to 2200, so that nanoseconds fit.
 pub fn date(year: i64, month: i64, day: i64) -> Option<i64> {
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let last = match month {
+        2 => 28 + i64::from(leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
     let fits =
-        (1900..=2200).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+        (1900..=2200).contains(&year) && (1..=12).contains(&month) && (1..=last).contains(&day);
     fits.then(|| days(year, month, day))
 }
 
@@ -190,6 +196,22 @@ fn few_digits(text: &[u8]) -> Option<u64> {
 #[inline]
 pub fn duration(text: &[u8], unit_ns: u64) -> Option<(u64, u32)> {
     decimal(text, unit_ns).filter(|&(ns, _)| ns <= 10_000_000_000_000_000)
+}
+
+/// `4.86e-05`, as programs write short times: nanoseconds and their resolution.
+pub fn scientific(text: &[u8], unit_ns: u64) -> Option<(u64, u32)> {
+    let at = memchr::memchr2(b'e', b'E', text)?;
+    let (mantissa, exponent) = (&text[..at], &text[at + 1..]);
+    let digits = exponent.strip_prefix(b"-").or(exponent.strip_prefix(b"+"));
+    let size = number(digits.unwrap_or(exponent)).filter(|&n| n <= 30)? as i32;
+    let exponent = if exponent[0] == b'-' { -size } else { size };
+    // Digits alone, so that neither `inf` nor a sign is a time.
+    decimal(mantissa, 1)?;
+    let behind = memchr::memchr(b'.', mantissa).map_or(0, |dot| mantissa.len() - dot - 1);
+    let value: f64 = std::str::from_utf8(mantissa).ok()?.parse().ok()?;
+    let ns = value * unit_ns as f64 * 10f64.powi(exponent);
+    let step = unit_ns as f64 * 10f64.powi(exponent - behind.min(30) as i32);
+    (ns <= 1e16).then(|| (ns.round() as u64, step.clamp(1.0, 1e9) as u32))
 }
 
 /// Which passing of a local time a stamp is of.

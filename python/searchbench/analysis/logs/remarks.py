@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import PurePath
 
@@ -65,7 +66,12 @@ def clock_of(of: LogJudgement) -> str:
 
 def _lettered(source: Mapping[str, object]) -> int:
     """Entries whose stamp has letters for its zone that do not say which zone it is."""
-    return int(dict(source["notes"]).get(_core.LOG_LETTERS, 0))  # type: ignore[call-overload]
+    return _noted(source, _core.LOG_LETTERS)
+
+
+def _noted(source: Mapping[str, object], what: str) -> int:
+    """How often something was noted of a source."""
+    return int(dict(source["notes"]).get(what, 0))  # type: ignore[call-overload]
 
 
 def seconds(value: float | None, resolution_s: float | None = None) -> str:
@@ -138,8 +144,8 @@ def _without_times(of: LogJudgement) -> str:
     """What to do where no time was read: another field may have it, or the server must write it."""
     if {str(s["format"]) for s in of.sources if s["entries"]} & _FIELDS:
         return (
-            "If a field has it, name that field as the log writes it: --column NAME=duration:ms "
-            "(s, ms, us, ns)."
+            "If a field has the times, name the field and its unit: --column NAME=duration:ms "
+            "(or s, us, ns)."
         )
     return "Let the server write it: $request_time in nginx, %D in Apache."
 
@@ -226,7 +232,8 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             f"{seconds(hour.mean_s)} on average, {hour.mean_s / hour.usual_s:.2g} times as long as "
             f"in the median of {hour.hours:,} hours ({seconds(hour.usual_s)}). "
             f"This hour has {percent(hour.share_of_time)} of all the time that searches took.",
-            "Read the lines of that hour alone to see which server and which class it was.",
+            "To see which server and which class it was, read the lines of that hour alone: grep "
+            "HOUR FILE | searchbench logs -, with the hour as the log writes it.",
         )  # fmt: skip
     if (first := heaviest(of)) is not None:
         yield Remark(
@@ -322,7 +329,7 @@ def _nothing_over_time(of: LogJudgement, all_: Row) -> str:
         return ""
     first, second = (percent(sum(m.zero for m in half) / of_it)
                      for half, of_it in zip(halves, n, strict=True))  # fmt: skip
-    return f": {first} in the first half of the time, {second} in the second"
+    return f": {first} in the first half of the log's time, {second} in the second"
 
 
 def _served(of: LogJudgement, all_: Row) -> str:
@@ -367,17 +374,30 @@ def _new(of: LogJudgement) -> Iterator[Remark]:
         yield Remark("note", "New", f"{len(names)}{more} {word} not seen before: {shown}.")
 
 
+def _names(of: LogJudgement) -> Callable[[Mapping[str, object]], str]:
+    """How files are called: by their names, with the folder where several have the same."""
+    paths = [PurePath(str(source["path"])) for source in of.sources]
+    several = {name for name, n in Counter(path.name for path in paths).items() if n > 1}
+
+    def named(source: Mapping[str, object]) -> str:
+        path = PurePath(str(source["path"]))
+        return "/".join(path.parts[-2:]) if path.name in several else path.name
+
+    return named
+
+
 def _copies(of: LogJudgement) -> Iterator[Remark]:
     """Files that are one log twice, such as a packed copy beside it: no two logs of like names have
     as many bytes and lines, and a longest line as long.
     """
+    named = _names(of)
     alike: dict[tuple[object, ...], list[str]] = {}
     sizes = ("format", "bytes", "lines", "entries", "longest_line")
     for source in of.sources:
-        name = PurePath(str(source["path"])).name
+        path = PurePath(str(source["path"]))
         if int(str(source["entries"])) >= COPIED and not source.get("skipped_bytes"):
-            key = name.partition(".")[0], *(source[size] for size in sizes)
-            alike.setdefault(key, []).append(name)
+            key = path.name.partition(".")[0], *(source[size] for size in sizes)
+            alike.setdefault(key, []).append(named(source))
     for first, *rest in (names for names in alike.values() if len(names) > 1):
         one = len(rest) == 1
         yield Remark(
@@ -388,12 +408,32 @@ def _copies(of: LogJudgement) -> Iterator[Remark]:
         )  # fmt: skip
 
 
+def _slow_requests(of: LogJudgement) -> Iterator[Remark]:
+    """Solr's log of slow requests beside that of all requests: the slow ones are in both."""
+    solr = [s for s in of.sources if s["format"] == "solr" and s["entries"]]
+    slow = [_noted(s, _core.LOG_SLOW_REQUEST) for s in solr]
+    n, all_ = sum(slow), sum(int(str(s["entries"])) for s in solr)
+    if 0 < n < all_:
+        named = _names(of)
+        names = sorted({named(s) for s, m in zip(solr, slow, strict=True) if m})
+        yield Remark(
+            "warning", "Counted twice",
+            f"{n:,} requests are in {listed(names)} because they were slow. Solr also writes them "
+            "to its log of all requests, so they are counted twice, and searches look slower than "
+            "they were.",
+            "Read only the log of all requests, not that of slow ones.",
+        )  # fmt: skip
+
+
 def _reading(of: LogJudgement) -> Iterator[Remark]:
     yield from _copies(of)
+    twice = [*_slow_requests(of)]
+    yield from twice
     yield from _zones(of)
     yield from _mixed(of)
+    named = _names(of)
     for source in of.sources:
-        name = PurePath(str(source["path"])).name
+        name = named(source)
         if source["refused"]:
             yield Remark("warning", "Left out", f"{source['refused']}.")
             continue
@@ -409,19 +449,22 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
         notes = dict(source["notes"])  # type: ignore[call-overload]
         zoned = bool(of.zone) or source["server"] in of.zones
         yield from _set_back(source, name, notes, zoned=zoned)
+        if twice:
+            notes.pop(_core.LOG_SLOW_REQUEST, None)
         if notes.pop(_core.LOG_DAMAGED, 0):
             yield Remark(
                 "warning", "A damaged file",
-                f"{name} is packed, and damaged: {lines:,} lines could be read, and no figure has "
-                "what follows them.",
-                "Test it with gzip -t or zstd -t, and get it anew from where it was packed.",
+                f"{name} is packed, and damaged. Its first {lines:,} lines could be read; the "
+                "figures lack what follows.",
+                "Test it with gzip -t or zstd -t, and copy it again from where it was packed.",
             )  # fmt: skip
         if letters := notes.pop(_core.LOG_LETTERS, 0):
             yield Remark(
                 "warning", "Zone not known",
-                f"{name}: {letters:,} times have letters for their zone, such as CET or EST. Several "
-                "zones share such letters, so these times are shown as the log writes them.",
-                "Name the zone with --zone Europe/Paris, or that of one server with "
+                f"{name}: {letters:,} times have letters for their zone, such as CET or EST. "
+                "Several zones may share such letters, so these times are shown as the log writes "
+                "them.",
+                "Name the zone, as in --zone Europe/Paris, or that of this server alone, as in "
                 f"--zone {source['server'] or 'NAME'}=Europe/Paris.",
             )  # fmt: skip
         if source.get("goes_on"):
@@ -434,7 +477,7 @@ def _reading(of: LogJudgement) -> Iterator[Remark]:
         for what in [what for what in notes if what.startswith("a duration ")]:
             yield Remark(
                 "note", "Unit of times", f"{name}: {notes.pop(what):,} × {what}.",
-                "If they are of another unit, name it: --column NAME=duration:ms (s, ms, us, ns).",
+                "If the unit is another, name it: --column NAME=duration:ms (or s, us, ns).",
             )  # fmt: skip
         for what, n in notes.items():
             yield Remark("note", "Not sure", f"{name}: {n:,} × {what}.")
@@ -446,7 +489,7 @@ def _zones(of: LogJudgement) -> Iterator[Remark]:
     for name in sorted(set(of.zones) - set(servers)):
         yield Remark(
             "warning", "A zone for no log",
-            f"--zone {name}={of.zones[name]} changed nothing: no log is of a server {name}.",
+            f"--zone {name}={of.zones[name]} changed nothing: no log is from a server {name}.",
             f"The servers are {listed(servers[:10])}" + (", .." if len(servers) > 10 else "") + ".",
         )  # fmt: skip
 
@@ -462,9 +505,9 @@ def _mixed(of: LogJudgement) -> Iterator[Remark]:
         yield Remark(
             "warning", "Clocks side by side",
             f"The times of {names[0]} are in a zone that their logs do not name, and those of "
-            f"{names[1]} are in UTC. On one axis of time, as in hours and minutes, they meet only if "
+            f"{names[1]} are in UTC. The same hour and minute mean the same time in both only if "
             "that zone is UTC too.",
-            "Name it with --zone Europe/Paris.",
+            "Name that zone, as in --zone Europe/Paris.",
         )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from searchbench.analysis.trial.measured import Trace
-from searchbench.analysis.words import percent
+from searchbench.analysis.words import at_least_one, percent
 from searchbench.record import Trial
 
 COMPILING = 0.05  # of one core's time
@@ -33,7 +33,7 @@ def jvm(trial: Trial, trace: Trace) -> Iterator[Row]:
             f"{percent(share)} of a core, {compilers_s:.2f} CPU seconds in the window",
             "The compilers of the JVM were still busy: the server was not yet warm, and will be "
             "faster later.",
-            f"Warm up {2 * trace.window[1] / 1e9:.0f} s.",
+            f"Warm up {at_least_one(2 * trace.window[1] / 1e9)} s.",
         )
     if (
         collectors_s is not None

@@ -42,9 +42,9 @@ def in_short(trial: Trial, counts: Mapping[str, int]) -> str:
         return _of_all(trial, counts)
     how = f" ({end.how})" if end.how else ""
     if end.phase == "capture":
-        return f"the server ended{how} while it was asked alone, before anything was timed"
+        return f"{end.who} ended{how} while it was asked alone, before anything was timed"
     ok = counts.get("ok", 0)
-    return f"the server ended{how}" + (
+    return f"{end.who} ended{how}" + (
         f" after {ok:,} good {plural(ok, 'answer', 'answers')}" if ok else ""
     )
 

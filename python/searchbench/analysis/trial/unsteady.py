@@ -12,7 +12,7 @@ from searchbench.analysis.judgement import Finding, Steadiness
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.steadiness import FEWEST, MARGIN, slows
 from searchbench.analysis.trial.warmup import Warmup
-from searchbench.analysis.words import percent
+from searchbench.analysis.words import at_least_one, percent
 from searchbench.record import Trial
 
 TOO_LONG_S = 600.0  # a window that nobody waits for, to show that a system was steady
@@ -37,7 +37,7 @@ def unsteady(trace: Trace, warm: Warmup) -> Iterator[Row]:
             f"{what} off by {percent(warm.off_by)}",
             "No steady state was found in the first half of the trial, so it may have been warming "
             "up all through it.",
-            f"Warm up {2 * end_s:.0f} s and measure longer.",
+            f"Warm up {at_least_one(2 * end_s)} s and measure longer.",
         )
     elif warm.moved == "warm-up limit":
         yield _at_limit(found, declared_s)
@@ -48,7 +48,7 @@ def unsteady(trace: Trace, warm: Warmup) -> Iterator[Row]:
             f"measured from {declared_s:.1f} s, steady from {reached_s:.1f} s at the earliest",
             f"The window began before the system was warm: its {what} was {percent(warm.off_by)} "
             "off the level that it reached later. So this trial is not steady.",
-            f"Warm up at least {np.ceil(1.2 * reached_s):.0f} s.",
+            f"Warm up at least {at_least_one(np.ceil(1.2 * reached_s))} s.",
         )
     elif found.answer == "not steady":
         yield _not_steady(found, end_s)
@@ -97,7 +97,8 @@ def _not_steady(found: Steadiness, end_s: float) -> Row:
         f"{percent(MARGIN)}, so this trial is not steady.",
         _SLOWER
         if slows(found)
-        else f"Warm up {2 * end_s:.0f} s. If it still changes: look for merges, other load.",
+        else f"Warm up {at_least_one(2 * end_s)} s. If it still changes: look for merges, other "
+        "load.",
     )
 
 
@@ -106,7 +107,7 @@ def _unknown(found: Steadiness, end_s: float) -> Row:
     spans = [e.interval for e in found.changes.values() if e.interval is not None]
     small = bool(spans) and all(s.low >= -SERIOUS and s.high <= SERIOUS for s in spans)
     needed = found.window_needed_s
-    remedy = f"Warm up at least {max(1.0, end_s):.0f} s longer"
+    remedy = f"Warm up at least {at_least_one(end_s)} s longer"
     if found.load_changed:
         return (
             "steadiness unknown",

@@ -28,6 +28,7 @@ from searchbench.engines.mariadb import indexes, table
 from searchbench.engines.mariadb import query as algebra
 from searchbench.engines.mysql_form import Result, quoted, refusal, request, split
 from searchbench.engines.write import Placed, Publish
+from searchbench.spec import show
 from searchbench.workload.queries.algebra import Query
 
 _MIB = 1 << 20
@@ -355,10 +356,10 @@ class MariaDB(Engine):
             "threads": known["thread_handling"],
             "flush": int(known["innodb_flush_log_at_trx_commit"]),
         }
-        shortest = {known["innodb_ft_min_token_size"], known["ft_min_word_len"]}
-        levers["min_characters"] = int(shortest.pop()) if len(shortest) == 1 else str(shortest)
+        shortest = int(known["innodb_ft_min_token_size"]), int(known["ft_min_word_len"])
+        levers["min_characters"] = _of_both(*shortest)
         stopped = (known["innodb_ft_enable_stopword"] == "1", known["ft_stopword_file"] != "")
-        levers["stop_words"] = stopped[0] if stopped[0] == stopped[1] else str(stopped)
+        levers["stop_words"] = _of_both(*stopped)
         documents = index_bytes = None
         tables = [row for row in results[1].dicts() if row["engine"] in _CACHE]
         if tables and not results[4].error:
@@ -467,6 +468,12 @@ def _hit(columns: Sequence[str], row: Sequence[bytes | None]) -> Hit:
             _what, kind, name = algebra.labelled(written)
             fields[name] = _value(kind, value)
     return Hit((row[0] or b"").decode(), None if row[1] is None else float(row[1]), fields)
+
+
+def _of_both(innodb: Level, others: Level) -> Level:
+    """A lever that a server has twice: for InnoDB, and for the other storages."""
+    alike = innodb == others
+    return innodb if alike else f"{show(innodb)} in InnoDB, {show(others)} in Aria and MyISAM"
 
 
 def _value(kind: str, value: bytes | None) -> Any:

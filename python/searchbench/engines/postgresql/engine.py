@@ -53,6 +53,11 @@ _NEWEST = (
     'do exec "$found" "$@"; done; '
     f'echo "there is no $0 below {_HOME}" >&2; exit 127'
 )
+# Each connection has a process. If one crashes, the server ends all of them and begins anew.
+_FALLEN = (
+    r"(?:server process|client backend) \(PID \d+\) "
+    r"(?:was terminated by signal (?P<signal>\d+)|exited with exit code (?P<code>\d+))"
+)
 _USER, _DATABASE = "searchbench", "postgres"
 _EVEN = "'{1,1,1,1}'"
 _GROUPS = "groups"
@@ -240,6 +245,7 @@ class Postgresql(Engine):
                 ),
             ),
             laid={"wal": Laid(first=("--waldir={wal}",)), "backup": Laid()},
+            fallen=_FALLEN,
             refuses_root=True,
             stop_signal="SIGINT",
         )

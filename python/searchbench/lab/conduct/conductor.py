@@ -187,8 +187,8 @@ class Conductor:
         session.seconds.clear()
         died = isinstance(opened.workload, Operations) and bool(run.about.server_ends)
         if died:
-            how = run.about.server_ends[0].how
-            ended = f"the server ended{how and f' ({how})'}; the next trial has another"
+            how, who = run.about.server_ends[0].how, run.about.server_ends[0].who
+            ended = f"{who} ended{how and f' ({how})'}; the next trial has another server"
             self.sitting.watch.told(f"{opened.treatment.label}: {ended}")
         if died or self._alone(opened.treatment):
             self._drop(session)

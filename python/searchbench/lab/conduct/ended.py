@@ -11,7 +11,7 @@ from typing import Literal
 
 from searchbench.lab.drive.drive import Broken
 from searchbench.lab.system.running import Running
-from searchbench.record.ends import ServerEnd
+from searchbench.record.ends import BACKEND, ServerEnd
 from searchbench.record.trial import Note
 
 DYING_S = 2.0  # between the loss of a connection and the end of the process
@@ -19,10 +19,15 @@ _LOOK_S = 0.02
 _WHEN = {"capture": "while each was asked once, alone", "drive": "while it was driven"}
 
 
-def has_ended(running: Running, wait_s: float = 0.0) -> bool:
-    """Whether a process of it ended, or does within ``wait_s``."""
+def has_ended(running: Running, wait_s: float = 0.0, *, lost: bool = False) -> bool:
+    """Whether a process of it ended, or does within ``wait_s``.
+
+    ``lost``: a connection was, perhaps with the process that answered it, while the server goes on.
+    """
     until = time.monotonic() + wait_s
     while running.lives():
+        if lost and running.fallen() is not None:
+            return True
         if time.monotonic() >= until:
             return False
         time.sleep(_LOOK_S)
@@ -33,6 +38,18 @@ def ends_of(
     running: Running, phase: Literal["capture", "drive"], broken: Broken, cause: str
 ) -> list[ServerEnd]:
     """Its processes that have ended. ``cause``: what its place says of it."""
+    if not running.exits() and running.lives() and (found := running.fallen()) is not None:
+        code, log = found
+        return [
+            ServerEnd(
+                process=BACKEND,
+                code=code,
+                phase=phase,
+                under_way=broken.under_way,
+                cause=cause,
+                log=log,
+            )
+        ]
     codes: dict[str, int | None] = {**running.exits()} or {"": None}
     return [
         ServerEnd(
@@ -50,10 +67,11 @@ def ends_of(
 def note(ends: list[ServerEnd]) -> Note:
     """The same as a finding of the lab."""
     first = ends[0]
+    whose = first.who if first.process == BACKEND else "the server's process"
     look = "server.log beside this trial's samples" if first.log else "the server's own log"
     return Note(
         kind="server ended",
         number="; ".join(filter(None, [first.how, first.last_words])),
-        meaning=f"the server's process ended {_WHEN[first.phase]}",
+        meaning=f"{whose} ended {_WHEN[first.phase]}",
         remedy=f"look at {look}",
     )

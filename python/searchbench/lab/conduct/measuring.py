@@ -111,7 +111,8 @@ def drive_it(run: Run) -> None:
     if operations or not running.lives():
         broken = broken_in(run.samples.raw())
     # Of an operation the end is a result, and a connection is lost before the process is gone.
-    ended = has_ended(running, DYING_S if operations and broken.lost else 0.0)
+    lost = operations and broken.lost
+    ended = has_ended(running, DYING_S if lost else 0.0, lost=lost)
     if warming is not None:
         run.about.warmup, run.about.window = warming.on_record, warming.window
     run.probe = run.machine.table(accounting.started_unix_ns)

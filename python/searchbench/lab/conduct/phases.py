@@ -70,6 +70,7 @@ from searchbench.record.samples import REPLIES
 from searchbench.record.trial import Captured as CapturedAbout
 from searchbench.record.trial import Facts as FactsAbout
 from searchbench.record.trial import Ingest, Note, Service, Terms
+from searchbench.spec import show
 from searchbench.workload.queries.sets import QuerySet
 
 _T = TypeVar("_T", Session, Run)
@@ -415,7 +416,7 @@ def _identify(session: Session) -> None:
     if session.attached:
         _endpoints(session)
         session.found["parameters"] = {**levers, **other}
-        differ = ", ".join(f"{k} is {v!r}, not {levers[k]!r}" for k, v in other.items())
+        differ = ", ".join(f"{k} is {show(v)}, not {show(levers[k])}" for k, v in other.items())
         read = f"{len(facts.parameters)} levers read back as the study has them"
         note = Note(
             kind="attached",
@@ -429,7 +430,8 @@ def _identify(session: Session) -> None:
         # A lever that did not take is a failed trial, never a silent one.
         name, level = next(iter(other.items()))
         raise LabError(
-            f"the lever {name} did not take effect: {levers[name]!r} was asked for, it is {level!r}"
+            f"the lever {name} did not take effect: {show(levers[name])} was asked for, it is "
+            f"{show(level)}"
         )
     ask_operations(session)
     session.found |= {
@@ -474,7 +476,8 @@ def _capture_readers(session: Session) -> None:
     timeout_s = {} if isinstance(asked, QuerySet) else {"timeout_s": own_s}
     room = session.sitting.shelf.root.parent
     alone = ask_each(running.endpoint, running.decoder, compiled, spill=room, **timeout_s)
-    ended = has_ended(running, DYING_S if alone.broken.lost else 0.0)
+    lost = alone.broken.lost and isinstance(session.opened.workload, Operations)
+    ended = has_ended(running, DYING_S if alone.broken.lost else 0.0, lost=lost)
     if ended and not session.gone:
         ends = ends_of(running, "capture", alone.broken, session.why())
         session.ends += ends

@@ -93,7 +93,7 @@ def rehearse(conductor: Conductor, plan: Plan, file: str) -> None:
 def _how_it_ended(session: Session) -> str | None:
     """How the server ended and what its log says last; None where it lives."""
     running = session.there()
-    if not has_ended(running, _END_SEEN_S):
+    if not has_ended(running, _END_SEEN_S, lost=True):
         return None
     end = ends_of(running, "capture", Broken(lost=True, under_way=1), session.why())[0]
     return "; ".join(filter(None, [end.how, end.last_words]))

@@ -21,6 +21,7 @@ from searchbench.lab.place.throttle import limits_of
 from searchbench.lab.system.names import program
 from searchbench.places import Host, Place, Storage, place_of
 from searchbench.study.plan import Plan
+from searchbench.workload.load_table import kind_of
 
 _SYS_ADMIN = 21  # the capability to mount and to trace, of linux/capability.h
 _AS_ROOT = "run as root"
@@ -80,6 +81,20 @@ def untraced(plan: Plan) -> list[str]:
     if not plan.traced or not one.missing:
         return []
     return [f"reads and writes will not be traced: {one.missing}; {one.remedy}"]
+
+
+def beside_others(plan: Plan) -> list[str]:
+    """That a machine on which others work, as the user says, may make open loops late."""
+    searched = plan.judging.measure == "capacity"
+    by_clock = any(t.load and kind_of(t.load) != "closed" for t in plan.treatments)
+    if not host.shared() or not (searched or by_clock):
+        return []
+    return [
+        "SEARCHBENCH_SHARED_MACHINE is set, so foreign CPU is only a warning. But this study sends "
+        "requests by the clock. If others take the load generator's core, requests are late, and "
+        "the trial does not count all the same (generator lag). A closed loop (`clients`) has no "
+        "clock to be late by."
+    ]
 
 
 def _lacking(place: Place, known: dict[str, Ability]) -> Iterator[str]:

@@ -24,7 +24,7 @@ from searchbench.errors import LabError
 from searchbench.lab.remote.deployed import Far, Side, free_everywhere, insist_programs
 from searchbench.lab.remote.link import lost_of
 from searchbench.lab.system.listening import listening, sockets
-from searchbench.lab.system.logged import last_words, tail
+from searchbench.lab.system.logged import fallen, last_words, tail
 from searchbench.lab.system.names import Places, free_port, program
 from searchbench.lab.system.running import NO_FIELDS, Running
 from searchbench.lab.system.seat import Seat, in_child, insist_inside, seated
@@ -95,6 +95,12 @@ class Deployment(Running):
         """By name the exit code of each process that has ended; below 0: by a signal."""
         codes = {name: child.poll() for name, child in self._children.items()}
         return {name: code for name, code in codes.items() if code is not None}
+
+    def fallen(self) -> tuple[int, str] | None:
+        """Since it was ready, the first of its processes that ended without the server."""
+        if not self.service.fallen:
+            return None
+        return fallen(self.run / _log(""), self._ready.get("", 0), self.service.fallen)
 
     def log_tail(self, lines: int = 5) -> str:
         """The end of what the server printed, for an error message."""

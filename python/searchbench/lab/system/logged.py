@@ -33,6 +33,18 @@ def last_words(log: Path, since: int) -> str:
     return _in_one(said[first : max(wrong[-1] + 1, first + _AFTER)])
 
 
+def fallen(log: Path, since: int, pattern: str) -> tuple[int, str] | None:
+    """The exit code (below 0: a signal) in the first line that fits, of those after so many bytes
+    of a log, and that line with what follows; None where none does.
+    """
+    said = _end(log, since)
+    for at, line in enumerate(said):
+        if (found := re.search(pattern, line)) is not None:
+            by, code = found["signal"], found["code"]
+            return -int(by) if by else int(code), _in_one(said[at : at + _AFTER])
+    return None
+
+
 def _end(log: Path, since: int) -> list[str]:
     """Its last lines that are not empty."""
     try:

@@ -94,6 +94,12 @@ class Running:
         """
         return {}
 
+    def fallen(self) -> tuple[int, str] | None:
+        """Of a process that answered one connection and ended, while the server goes on: its exit
+        code (below 0: by a signal), and what the log says of it. None where that is not seen.
+        """
+        return None
+
     def log_tail(self, lines: int = 5) -> str:
         """The end of what it printed, for an error message; empty where that is not seen."""
         return ""

@@ -101,7 +101,7 @@ def read_requests(
             if raw.strip(b" \t"):
                 builder.take(number, raw, make)
     else:
-        _jsonl(islice(read_lines(path), lines), builder, method)
+        _jsonl(path, islice(read_lines(path), lines), builder, method)
     found = builder.build(
         path.name,
         _EXPECTED if form not in LOGS else "none of its lines is a request that only reads",
@@ -206,13 +206,21 @@ def _path(raw: bytes, method: str) -> Ask:
     return Ask(target, method, host=host, port=port)
 
 
-def _jsonl(lines: Iterable[bytes], builder: Builder, method: str | None) -> None:
+def _jsonl(path: Path, lines: Iterable[bytes], builder: Builder, method: str | None) -> None:
     before: tuple[float, int] | None = None
     for number, raw in enumerate(lines, 1):
         if not raw.strip():
             continue
         try:
-            ask, at = _object(raw, method)
+            given = _whole_object(raw)
+            if not given.keys() & {"path", "sql"} and given.keys() & {"text", "match"}:
+                # Every line of such a file is one: the first says it for all.
+                raise QueryError(
+                    f"{path}:{number}: these are words to search for, not a request. A study asks "
+                    f'them: [queries] file = "{path}", with [load] kind = "replay" at the times of '
+                    "their log. `load --study` sends what a study asks"
+                )
+            ask, at = _object(given, method)
             if at is not None:
                 if before is not None and at < before[0]:
                     raise BadRequest(
@@ -226,7 +234,7 @@ def _jsonl(lines: Iterable[bytes], builder: Builder, method: str | None) -> None
             builder.add(ask, at)
 
 
-def _object(raw: bytes, method: str | None) -> tuple[Ask, float | None]:
+def _whole_object(raw: bytes) -> dict[str, Any]:
     try:
         given = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -234,6 +242,10 @@ def _object(raw: bytes, method: str | None) -> tuple[Ask, float | None]:
     if not isinstance(given, dict):
         raise BadRequest(f'a line is an object, {{"path": "/.."}} or {{"sql": ".."}}, not '
                          f"{told(given)}")  # fmt: skip
+    return given
+
+
+def _object(given: dict[str, Any], method: str | None) -> tuple[Ask, float | None]:
     at = given.pop("t", None)
     if at is not None and (isinstance(at, bool) or not isinstance(at, int | float)):
         raise BadRequest(f"`t` must be a number of seconds, not {told(at)}")

@@ -14,6 +14,9 @@ use super::{Kind, Mistake, Pattern, Settings, TopStore, places};
 pub const PORT: u16 = 1463;
 const MOST: u64 = u64::MAX;
 
+/// A store of a type that is not known.
+const ANY: &str = "any";
+
 /// The settings of a configuration, and its mistakes in the order of their lines. The settings are
 /// to be used only where no mistake is fatal.
 pub fn read(text: &str) -> (Settings, Vec<Mistake>) {
@@ -73,7 +76,7 @@ fn settings(file: &Scope<'_>) -> Settings {
 }
 
 fn top_store(file: &Scope<'_>, block: &Block) -> Option<TopStore> {
-    let (kind, scope) = typed(file, block)?;
+    let (kind, scope) = typed(file, block);
     let mut categories = Vec::new();
     if let Some(entry) = block.entry("category") {
         categories.extend(pattern(&scope, entry.line, &entry.value));
@@ -96,6 +99,10 @@ fn top_store(file: &Scope<'_>, block: &Block) -> Option<TopStore> {
             "write category=NAME, PREFIX* or default",
         );
     }
+    let Some(kind) = kind else {
+        untyped(&scope);
+        return None;
+    };
     let known = keys::of_type(kind).unwrap_or_default();
     known_keys(&scope, kind, &[TOP, known]);
     Some(TopStore {
@@ -135,29 +142,54 @@ fn pattern(scope: &Scope<'_>, line: u32, name: &str) -> Option<Pattern> {
     })
 }
 
-/// The type of a store's block, and the block as its scope.
-fn typed<'a>(around: &Scope<'a>, block: &'a Block) -> Option<(&'static str, Scope<'a>)> {
+/// The type of a store's block, and the block as its scope. Where the type, or its key, is misspelt,
+/// that is told, and the nearest type is taken, so that the block's other mistakes are told too.
+fn typed<'a>(around: &Scope<'a>, block: &'a Block) -> (Option<&'static str>, Scope<'a>) {
     let names = || TYPES.iter().map(|(name, _)| *name);
-    let Some(entry) = block.entry("type") else {
+    // A key that is misspelt is told with the others.
+    let given = block.entry("type").or_else(|| {
+        let misspelt = |key: &str| !keys::anywhere(key) && meant(key, all_keys()) == Some("type");
+        block.entries.iter().find(|entry| misspelt(&entry.key))
+    });
+    let Some(entry) = given else {
         let what = format!("<{}> has no type", block.name);
         let hint = format!(
             "write type= and one of {}",
             names().collect::<Vec<_>>().join(", ")
         );
         around.wrong(block.line, "type", what, &hint);
-        return None;
+        return (None, around.inner(block, ""));
     };
-    let Some(kind) = names().find(|name| *name == entry.value) else {
+    let mut kind = names().find(|name| *name == entry.value);
+    if kind.is_none() {
+        kind = nearest(&entry.value, names());
         let what = format!("there is no type of store {:?}", entry.value);
-        let near = nearest(&entry.value, names()).unwrap_or("file");
+        let near = kind.unwrap_or("file");
         around.wrong(entry.line, "type", what, &format!("did you mean {near}?"));
-        return None;
-    };
-    Some((kind, around.inner(block, kind)))
+    }
+    (kind, around.inner(block, kind.unwrap_or_default()))
+}
+
+/// The key of a store that this one is most like.
+fn meant<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    nearest(key, std::iter::once("type").chain(known))
+}
+
+/// Complains of what no store has, in one whose type nobody can tell.
+fn untyped(scope: &Scope<'_>) {
+    let all: Vec<_> = TYPES.iter().map(|(_, keys)| *keys).chain([TOP]).collect();
+    known_keys(scope, ANY, &all);
+    for block in &scope.block().blocks {
+        sub_store(scope, block);
+    }
 }
 
 pub fn sub_store(around: &Scope<'_>, block: &Block) -> Option<Kind> {
-    let (kind, scope) = typed(around, block)?;
+    let (kind, scope) = typed(around, block);
+    let Some(kind) = kind else {
+        untyped(&scope);
+        return None;
+    };
     known_keys(&scope, kind, &[keys::of_type(kind).unwrap_or_default()]);
     store(&scope, kind)
 }
@@ -224,19 +256,23 @@ fn known_keys(scope: &Scope<'_>, kind: &str, lists: &[&[&str]]) {
         if here {
             continue;
         }
-        let place = if kind.is_empty() {
-            "file itself".into()
-        } else {
-            format!("{kind} store")
+        let place = match kind {
+            "" => "file itself".into(),
+            ANY => "store".into(),
+            kind => format!("{kind} store"),
         };
         if owner.is_empty() && keys::anywhere(key) {
             let what = format!("{key} has no effect here: it is not a key of a {place}");
             scope.warn(entry.line, key, what, "leave it out, or move it");
             continue;
         }
-        let near = nearest(key, known()).or_else(|| nearest(key, all_keys()));
-        let hint = match near {
+        let near = match kind {
+            "" => nearest(key, known()),
+            _ => meant(key, known()),
+        };
+        let hint = match near.or_else(|| nearest(key, all_keys())) {
             Some(near) => format!("did you mean {near}?"),
+            None if kind == ANY => "leave it out: no type of store has it".into(),
             None => format!(
                 "keys of a {place}: {}",
                 known().collect::<Vec<_>>().join(", ")

@@ -124,6 +124,48 @@ fn a_type_that_is_misspelt_gets_the_nearest_one() {
     );
 }
 
+/// Line and hint of each mistake.
+fn told(text: &str) -> Vec<(u32, String)> {
+    let mistakes = read(text).1.into_iter();
+    mistakes.map(|m| (m.line, m.hint)).collect()
+}
+
+#[test]
+fn a_store_whose_type_is_misspelt_has_its_other_mistakes_told_too() {
+    let typos = "max_sise=5\nrotate_perid=daily\nmax_write_size=1MB";
+    for (line, hint) in [
+        ("typ=file", "did you mean type?"),
+        ("Type=file", "did you mean type?"),
+        ("type=flie", "did you mean file?"),
+    ] {
+        let expected = [
+            (3, hint),
+            (4, "did you mean max_size?"),
+            (5, "did you mean rotate_period?"),
+            (6, "write max_write_size=1 if that is meant"),
+        ]
+        .map(|(line, hint)| (line, hint.to_owned()));
+        assert_eq!(told(&in_store(&format!("{line}\n{typos}"))), expected);
+    }
+    // Both at once, and in blocks inside of another.
+    let inside = "tpye=buffr\n<primary>\ntyp=network\nremote_host=a\nremote_port=1\ntimeuot=5\n\
+                  </primary>\n<secondary>\ntype=fiel\nmax_sise=5\n</secondary>";
+    let said = told(&in_store(inside));
+    let lines: Vec<_> = said.iter().map(|(line, _)| *line).collect();
+    assert_eq!(lines, [3, 3, 5, 8, 11, 12], "{said:?}");
+}
+
+#[test]
+fn a_store_without_a_type_has_keys_told_that_no_store_has() {
+    let text = "<store>\ncategory=a\nmax_sise=5\nremote_host=a\nxyzzy=1\n<primary>\n\
+                type=file\nmax_siez=1\n</primary>\n</store>\n";
+    let said: Vec<_> = told(text);
+    let lines: Vec<_> = said.iter().map(|(line, _)| *line).collect();
+    assert_eq!(lines, [1, 3, 5, 8], "{said:?}");
+    assert!(said[0].1.starts_with("write type= and one of file"));
+    assert_eq!(said[2].1, "leave it out: no type of store has it");
+}
+
 #[test]
 fn values_that_scribe_reads_otherwise_are_mistakes() {
     for (line, says) in [

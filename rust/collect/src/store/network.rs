@@ -80,6 +80,16 @@ impl Client {
         scribe::read_log_answer(&self.frame)
     }
 
+    /// Why messages of this category are not taken, however often they are sent, as far as the
+    /// server says it. An error: the connection is of no use any more.
+    pub fn refusal(&mut self, category: &str) -> io::Result<Option<String>> {
+        self.frame.clear();
+        self.number = self.number.wrapping_add(1);
+        scribe::put_refusal(&mut self.frame, self.number, category.as_bytes());
+        self.exchange()?;
+        Ok(scribe::read_text_answer(&self.frame).filter(|why| !why.is_empty()))
+    }
+
     fn exchange(&mut self) -> io::Result<()> {
         self.stream.write_all(&self.frame)?;
         let mut length = [0; 4];

@@ -34,10 +34,39 @@ const OTHERS: &str = "more than one number that may be the duration after the ag
                       taken, and another is greater, or written to the millisecond and it is not \
                       (a format string says which it is)";
 
-/// Words in a path that say it is a search.
-const SEARCHING: [&[u8]; 5] = [b"search", b"select", b"query", b"suggest", b"find"];
+/// Files that pages are made of; what their names say of searches says nothing.
+const OF_PAGES: [&[u8]; 16] = [
+    b"js", b"mjs", b"css", b"map", b"png", b"jpg", b"jpeg", b"gif", b"svg", b"webp", b"avif",
+    b"ico", b"woff", b"woff2", b"ttf", b"eot",
+];
 
-/// What a byte of a path can be: a digit, or what a word of `SEARCHING` begins with.
+/// Whether a word that says so begins in a path at `i`: `search` (but not of research), `query` (but
+/// not of jquery), `suggest`; `select` and `find` as whole words.
+fn searching(path: &[u8], i: usize) -> bool {
+    let (before, rest) = path.split_at(i);
+    if rest.starts_with(b"search") {
+        return !before.ends_with(b"re");
+    }
+    if rest.starts_with(b"query") {
+        return !before.ends_with(b"j");
+    }
+    let Some(after) = [&b"select"[..], b"find"]
+        .iter()
+        .find_map(|w| rest.strip_prefix(*w))
+    else {
+        return rest.starts_with(b"suggest");
+    };
+    !before.last().is_some_and(u8::is_ascii_alphabetic)
+        && !after.first().is_some_and(u8::is_ascii_lowercase)
+}
+
+/// Whether a path is a file that pages are made of.
+fn of_a_page(path: &[u8]) -> bool {
+    let name = path.rsplit(|&b| b == b'/').next().unwrap_or(path);
+    memchr::memrchr(b'.', name).is_some_and(|dot| OF_PAGES.contains(&&name[dot + 1..]))
+}
+
+/// What a byte of a path can be: a digit, or what a word begins with that says it is a search.
 const DIGIT: u8 = 1;
 const FIRST: u8 = 2;
 
@@ -48,11 +77,9 @@ const fn table() -> [u8; 256] {
         kinds[digit as usize] = DIGIT;
         digit += 1;
     }
-    let mut word = 0;
-    while word < SEARCHING.len() {
-        kinds[SEARCHING[word][0] as usize] = FIRST;
-        word += 1;
-    }
+    kinds[b's' as usize] = FIRST;
+    kinds[b'q' as usize] = FIRST;
+    kinds[b'f' as usize] = FIRST;
     kinds
 }
 
@@ -313,7 +340,7 @@ pub fn target<'a>(
         if kind != DIGIT {
             to[written] = b;
             written += 1;
-            search |= kind == FIRST && SEARCHING.iter().any(|w| path[i..].starts_with(w));
+            search |= kind == FIRST && searching(path, i);
         } else if before != DIGIT {
             to[written] = b'N';
             written += 1;
@@ -321,6 +348,7 @@ pub fn target<'a>(
         before = kind;
     }
     class.truncate(from + written);
+    search = search && !of_a_page(path);
     let mut found = Path {
         search,
         words: NO_WORDS,

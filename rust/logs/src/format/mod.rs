@@ -25,6 +25,7 @@ pub use amid::{Amid, Before, after, behind, goes_before, has_lines, since_last, 
 pub use hold::{hold, waits};
 pub use mysql::begins_slow;
 pub use prefix::{LETTERS, looks_text};
+pub use solr::SLOW;
 
 use crate::clock::{Clock, Zone};
 use crate::entry::{Entry, NO_TIME};

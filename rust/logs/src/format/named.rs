@@ -4,7 +4,7 @@
 //! says the others (`Settings::columns`, NAME=ROLE or NAME=ROLE:UNIT). In a format string fields
 //! stand in braces: `{time} {server} "{text}" {status} {_} {duration:ms}`; `{_}` is passed over.
 
-use crate::clock::{Clock, decimal, duration, number};
+use crate::clock::{Clock, decimal, duration, number, scientific};
 use crate::entry::{Entry, Fault, Kind, NO_TIME, UNKNOWN};
 use crate::format::access::target;
 use crate::format::roles::{Meaning, ROLES, Role, Said, meaning, said_without, unit};
@@ -49,6 +49,7 @@ struct Row {
     ranks: [usize; ROLES.len()],
     unit_ns: u64,
     assumed: &'static str,
+    held: Vec<u8>,
     /// Whether there is a field for what was asked, though it may be empty.
     asks: bool,
 }
@@ -64,9 +65,12 @@ impl Row {
         let at = meaning.role as usize;
         self.asks |= matches!(meaning.role, Role::Text | Role::Request);
         if meaning.rank < self.ranks[at] {
-            self.values[at].clear();
-            fill(&mut self.values[at]);
-            if !self.values[at].is_empty() {
+            // What another name gave stays where this one gives nothing.
+            self.held.clear();
+            fill(&mut self.held);
+            let other = meaning.role == Role::Time && meaning.rank > 0 && is_no_instant(&self.held);
+            if !self.held.is_empty() && !other {
+                std::mem::swap(&mut self.values[at], &mut self.held);
                 self.ranks[at] = meaning.rank;
                 if meaning.role == Role::Duration {
                     (self.unit_ns, self.assumed) = (meaning.unit_ns, meaning.assumed);
@@ -288,7 +292,9 @@ impl Named {
             } else {
                 1_000_000_000
             };
-            let found = duration(spent, unit_ns).ok_or("its duration cannot be read")?;
+            let found = duration(spent, unit_ns)
+                .or_else(|| scientific(spent, unit_ns))
+                .ok_or("its duration cannot be read")?;
             (entry.ns, entry.resolution_ns) = found;
             // A value may name its unit, as `1.2ms` does.
             if !row.assumed.is_empty() && spent.last().is_some_and(u8::is_ascii_digit) {
@@ -298,13 +304,14 @@ impl Named {
         let hits = row.get(Role::Hits);
         entry.hits = number(hits).map_or(UNKNOWN, |n| n as u64);
         let status = row.get(Role::Status);
-        if let Some(code) = number(status) {
-            if code >= 400 {
-                entry.fault = Fault::Error;
+        entry.fault = match went_well(status) {
+            Some(true) => Fault::None,
+            Some(false) => Fault::Error,
+            None => {
+                out.seen.note(STATUS, 1);
+                Fault::None
             }
-        } else if !status.is_empty() && !status.eq_ignore_ascii_case(b"ok") && status != b"-" {
-            entry.fault = Fault::Error;
-        }
+        };
         let (text, request) = (row.get(Role::Text), row.get(Role::Request));
         if !request.is_empty() {
             let (method, path) = match memchr::memchr(b' ', request) {
@@ -370,16 +377,78 @@ pub fn instant(clock: &mut Clock, text: &[u8]) -> Option<i64> {
     if text.len() >= 20 && text[2] == b'/' {
         return crate::format::access::stamp(clock, text);
     }
-    let (ns, _) = decimal(text, 1_000_000_000)?;
-    // Seconds until the year 5138; else they are milliseconds.
-    let seconds = ns / 1_000_000_000;
-    i64::try_from(if seconds < 100_000_000_000 {
-        ns
-    } else {
-        ns / 1000
-    })
-    .ok()
+    // Seconds have ten digits until the year 2286; what has more is milli-, micro- or nanoseconds.
+    let unit_ns = match text.iter().take_while(|b| b.is_ascii_digit()).count() {
+        0..=11 => 1_000_000_000,
+        12..=14 => 1_000_000,
+        15..=17 => 1_000,
+        _ => 1,
+    };
+    i64::try_from(decimal(text, unit_ns)?.0).ok()
 }
+
+/// Whether a value is a number that is too small to be an instant: a field `time` may be a duration.
+fn is_no_instant(value: &[u8]) -> bool {
+    const YEAR_1973_NS: u64 = 100_000_000_000_000_000;
+    value.len() < 19 && decimal(value, 1_000_000_000).is_some_and(|(ns, _)| ns < YEAR_1973_NS)
+}
+
+/// What is noted of a status in words that nobody knows.
+const STATUS: &str = "a status that is known neither as good nor as bad, counted as good";
+const WELL: [&[u8]; 12] = [
+    b"",
+    b"-",
+    b"ok",
+    b"true",
+    b"success",
+    b"successful",
+    b"succeeded",
+    b"complete",
+    b"completed",
+    b"done",
+    b"finished",
+    b"found",
+];
+const BADLY: [&[u8]; 17] = [
+    b"false",
+    b"error",
+    b"err",
+    b"fail",
+    b"failed",
+    b"failure",
+    b"exception",
+    b"timeout",
+    b"timed_out",
+    b"timed out",
+    b"timedout",
+    b"aborted",
+    b"cancelled",
+    b"canceled",
+    b"rejected",
+    b"fatal",
+    b"killed",
+];
+
+/// Whether a status says that all went well; None where it is not known. `200 OK` goes by its number.
+fn went_well(status: &[u8]) -> Option<bool> {
+    let status = status.trim_ascii();
+    let digits = status.iter().take_while(|b| b.is_ascii_digit()).count();
+    if digits > 0
+        && status
+            .get(digits)
+            .is_none_or(|b| !b.is_ascii_alphanumeric())
+    {
+        return number(&status[..digits]).map(|code| code < 400);
+    }
+    let is = |known: &&[u8]| known.eq_ignore_ascii_case(status);
+    if WELL.iter().any(is) {
+        return Some(true);
+    }
+    BADLY.iter().any(is).then_some(false)
+}
+
+/// The mark of UTF-8 at the beginning of a file.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Whether a line of JSON or LTSV has a time or a duration by a name that is known.
 pub fn looks(line: &[u8]) -> Option<Shape> {
@@ -390,6 +459,7 @@ pub fn looks(line: &[u8]) -> Option<Shape> {
             asks += u32::from(matches!(found.role, Role::Text | Role::Request));
         }
     };
+    let line = line.strip_prefix(MARK).unwrap_or(line);
     let shape = if line.first() == Some(&b'{') {
         json::members(line, &mut |key, _| seen(key));
         Shape::Json
@@ -413,6 +483,8 @@ impl Reader for Named {
         while lines.at < block.end {
             let Some((_, line)) = lines.step() else { break };
             out.seen.line(line.len());
+            // Windows' programs write it at the beginning of a file.
+            let line = line.strip_prefix(MARK).unwrap_or(line);
             if line.is_empty() {
                 continue;
             }

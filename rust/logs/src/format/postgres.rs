@@ -21,6 +21,10 @@ use crate::scan;
 use crate::source::{Block, LONGEST, Lines};
 use crate::sql::{Dialect, statement};
 
+/// What is noted of plans: a statement that is logged with its duration would count twice.
+const PLAN: &str = "a plan of auto_explain, which does not count as a search; \
+                    log_min_duration_statement logs the statements";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Text,
@@ -216,6 +220,11 @@ impl Postgres {
                 .strip_prefix(b" ms")
                 .unwrap_or(b"")
                 .trim_ascii_start();
+            if rest.starts_with(b"plan:") {
+                out.seen.note(PLAN, 1);
+                Postgres::other(message, b"(a plan of auto_explain)", Fault::None, out);
+                return;
+            }
             if rest.is_empty() {
                 match pending.statement.take() {
                     Some(text) => {

@@ -36,6 +36,7 @@ struct Line<'a> {
     index: &'a [u8],
     shard: &'a [u8],
     took: &'a [u8],
+    millis: &'a [u8],
     hits: &'a [u8],
     shards: &'a [u8],
     failed: bool,
@@ -87,6 +88,17 @@ fn took(text: &[u8]) -> Option<(u64, u32)> {
         _ => return None,
     };
     duration(&text[..at], unit)
+}
+
+/// The same; from a second on `took` has a digit behind the point, cut off, and `took_millis` has
+/// the milliseconds.
+fn spent(line: &Line<'_>) -> Option<(u64, u32)> {
+    const MILLI: u32 = 1_000_000;
+    let found = took(line.took);
+    if found.is_some_and(|(_, resolution)| resolution <= MILLI) {
+        return found;
+    }
+    duration(line.millis, u64::from(MILLI)).or(found)
 }
 
 /// `417 hits`, `10+ hits`, `-1`: how many, where that is known.
@@ -144,6 +156,7 @@ impl SlowLog {
             index: index.unwrap_or(b""),
             shard: shard.unwrap_or(b""),
             took: within(body, b"took[")?,
+            millis: within(&body[..open], b"took_millis[").unwrap_or(b""),
             hits: within(&body[..open], b"total_hits[").unwrap_or(b""),
             shards: within(&body[..open], b"total_shards[").unwrap_or(b""),
             failed: failures(&body[..open]),
@@ -188,6 +201,7 @@ impl SlowLog {
                     found.shard = parts.nth(1).unwrap_or(b"");
                 }
                 b"took" => found.took = value,
+                b"took_millis" => found.millis = value,
                 b"total_hits" => found.hits = value,
                 b"total_shards" => found.shards = value,
                 b"shards" => found.failed = failures(value),
@@ -220,7 +234,7 @@ impl SlowLog {
     }
 
     fn join(&mut self, line: &Line<'_>, source: &[u8], class: &[u8], out: &mut Out<'_>) {
-        let (ns, resolution_ns) = took(line.took).unwrap_or((UNKNOWN, 1));
+        let (ns, resolution_ns) = spent(line).unwrap_or((UNKNOWN, 1));
         let past = if ns == UNKNOWN { 0 } else { ns as i64 };
         let words = words::count(&self.asked);
         let entry = Entry {

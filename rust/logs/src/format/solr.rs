@@ -35,6 +35,9 @@ fn last(line: &[u8], name: &[u8]) -> Option<u64> {
     number(&line[at..at + digits]).map(|n| n as u64)
 }
 
+/// What is noted of what Solr writes of slow requests, beside the line of every request.
+pub const SLOW: &str = "a slow request, as Solr writes it into a log of its own";
+
 impl Solr {
     pub fn new(settings: &Settings) -> Solr {
         // Solr writes UTC; without a zone that is what local times are taken for.
@@ -73,6 +76,8 @@ impl Solr {
         let whole = std::mem::take(&mut self.path);
         let found = target(b"", &whole, &self.asked, &mut self.class, &mut self.scratch);
         let ended = line.get(..23).and_then(|stamp| self.clock.iso_ns(stamp));
+        let slow = memchr::memmem::find(&line[..at], b"SlowRequest").is_some();
+        out.seen.note(SLOW, u64::from(slow));
         let shard = memchr::memmem::find(params, b"isShard=true").is_some();
         let collection = [&b"[c:"[..], b" x:"].iter().find_map(|mark| {
             let at = memchr::memmem::find(&line[..at], mark)? + mark.len();

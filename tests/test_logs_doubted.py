@@ -1,0 +1,206 @@
+"""Lines that are easily taken for something else: what a status, a path, a plan means."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from searchbench.analysis.logs.judge import judge_log
+from searchbench.analysis.logs.model import LogJudgement
+from searchbench.logs.counts import Options, count
+from searchbench.logs.sources import find
+from test_logs_unknown import said
+
+AT = 1_767_225_600
+
+
+def judged(path: Path, **options: object) -> LogJudgement:
+    return judge_log(count(find([path]), Options(**options)))  # type: ignore[arg-type]
+
+
+def objects(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("status", "failed"),
+    [("success", 0), ("completed", 0), ("200 OK", 0), (True, 0), (204, 0), ("OK", 0), ("-", 0),
+     ("error", 1), ("Timed out", 1), ("503 Service Unavailable", 1), (False, 1), (429, 1)],
+)  # fmt: skip
+def test_a_status_in_words_says_whether_a_search_failed(
+    tmp_path: Path, status: object, failed: int
+) -> None:
+    rows = [{"time": AT + i, "took_ms": 5, "q": f"w{i}", "status": status} for i in range(40)]
+    of = judged(objects(tmp_path / "a.jsonl", rows))
+    assert of.all is not None
+    assert (of.all.errors or 0) == failed
+    assert said(of, "Not sure") == ""
+
+
+def test_a_status_that_nobody_knows_is_said_and_no_failure(tmp_path: Path) -> None:
+    rows = [{"time": AT + i, "took_ms": 5, "q": f"w{i}", "status": "partial"} for i in range(40)]
+    of = judged(objects(tmp_path / "a.jsonl", rows))
+    assert of.all is not None
+    assert not of.all.errors
+    assert "40 × a status that is known neither as good nor as bad" in said(of, "Not sure")
+
+
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [("/search", True), ("/api/productsearch", True), ("/_msearch", True), ("/searches/12", True),
+     ("/solr/films/select", True), ("/find", True), ("/find-all", True), ("/suggestions", True),
+     ("/querySet", True), ("/research/papers", False), ("/js/jquery", False),
+     ("/js/search.js", False), ("/css/select2.css", False), ("/findings", False),
+     ("/selection", False), ("/multiselect", False), ("/img/search.svg", False)],
+)  # fmt: skip
+def test_what_a_page_is_made_of_is_no_search(tmp_path: Path, path: str, is_one: bool) -> None:
+    log = tmp_path / "access.log"
+    log.write_text(
+        "".join(
+            f'10.0.0.1 - - [22/Nov/2026:11:03:{i:02} +0000] "GET {path}?v={i} HTTP/1.1" 200 10 "-" '
+            '"curl" 0.005\n'
+            for i in range(20)
+        )
+    )
+    of = judged(log)
+    assert (of.all.n if of.all else 0) == (20 if is_one else 0)
+    assert of.others == (0 if is_one else 20)
+
+
+@pytest.mark.parametrize("form", ["plain", "json", "elastic"])
+def test_slow_logs_of_a_second_and_more_go_by_their_milliseconds(tmp_path: Path, form: str) -> None:
+    lines = []
+    for i in range(50):
+        took, millis = "1.1m", 70_037 + i
+        at = f"2026-11-22T11:{i:02}:13,123"
+        if form == "plain":
+            lines.append(
+                f"[{at}][WARN ][i.s.s.query              ] [n1] [pages][0] took[{took}], "
+                f"took_millis[{millis}], total_hits[4 hits], stats[], "
+                f'search_type[QUERY_THEN_FETCH], total_shards[1], source[{{"size":{i}}}], id[], \n'
+            )
+        elif form == "json":
+            lines.append(
+                json.dumps({
+                    "type": "index_search_slowlog", "timestamp": at, "level": "WARN",
+                    "component": "i.s.s.query", "message": "[pages][0]", "took": took,
+                    "took_millis": str(millis), "total_hits": "4 hits", "total_shards": "1",
+                    "source": f'{{"size":{i}}}', "id": "null",
+                }) + "\n"
+            )  # fmt: skip
+        else:
+            prefix = "elasticsearch.slowlog."
+            lines.append(
+                json.dumps({
+                    "@timestamp": f"2026-11-22T11:{i:02}:13.123Z", "log.level": "WARN",
+                    "log.logger": "index.search.slowlog.query", f"{prefix}message": "[pages][0]",
+                    f"{prefix}took": took, f"{prefix}took_millis": millis,
+                    f"{prefix}total_hits": "4 hits", f"{prefix}total_shards": 1,
+                    f"{prefix}source": f'{{\\"size\\":{i}}}',
+                }) + "\n"
+            )  # fmt: skip
+    path = tmp_path / "slow.log"
+    path.write_text("".join(lines))
+    of = judged(path, format="slowlog" if form == "plain" else "slowlog-json")
+    assert of.all is not None
+    assert of.all.n == 50
+    assert of.all.quantiles_s["p50"] == pytest.approx(70.06, rel=1e-3)
+    assert of.resolution_s == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize("unit", [1, 1_000, 1_000_000, 1_000_000_000])
+def test_instants_since_1970_are_of_the_unit_that_their_digits_say(
+    tmp_path: Path, unit: int
+) -> None:
+    rows = [{"timestamp": (AT + i) * unit, "took_ms": 5, "q": f"w{i}"} for i in range(30)]
+    of = judged(objects(tmp_path / "a.jsonl", rows))
+    assert (of.first_s, of.sources[0]["unread"]) == (AT, 0)
+
+
+@pytest.mark.parametrize("order", [("time", "ts"), ("ts", "time")])
+@pytest.mark.parametrize("time", [12, 0.25, ""])
+def test_a_field_named_time_that_is_no_instant_leaves_the_time_to_another(
+    tmp_path: Path, order: tuple[str, str], time: object
+) -> None:
+    rows: list[dict[str, object]] = []
+    for i in range(30):
+        values = {"time": time, "ts": f"2026-01-01T00:{i:02}:00Z"}
+        rows.append({**{name: values[name] for name in order}, "took_ms": 5, "q": f"w{i}"})
+    of = judged(objects(tmp_path / "a.jsonl", rows))
+    assert of.first_s == AT
+
+
+def test_times_with_an_exponent_are_read(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"time": AT + i, "request_time": 4.86e-05 if i % 3 else 0.012345678, "q": f"w{i}"}
+        for i in range(100)
+    ]
+    path = objects(tmp_path / "a.jsonl", rows)
+    assert "4.86e-05" in path.read_text()
+    of = judged(path)
+    assert (of.sources[0]["unread"], of.spread.count) == (0, 100)
+    assert of.all is not None
+    assert of.all.quantiles_s["p50"] == pytest.approx(48.6e-6, rel=2e-3)
+
+
+def test_a_mark_of_utf_8_hides_no_first_line(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"time": AT + i, "took_ms": 5, "q": "w"} for i in range(30)]
+    path = objects(tmp_path / "a.jsonl", rows)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    of = judged(path)
+    assert of.all is not None
+    assert (of.all.n, of.sources[0]["unread"]) == (30, 0)
+    table = tmp_path / "b.csv"
+    table.write_bytes(
+        b"\xef\xbb\xbftime,took_ms,q\n" + b"".join(b"%d,5,w\n" % (AT + i) for i in range(30))
+    )
+    of = judged(table, format="csv")
+    assert of.all is not None
+    assert (of.all.n, of.first_s) == (30, AT)
+
+
+def test_a_day_that_no_calendar_has_is_no_time(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {"time": f"2026-02-{day}T00:00:00Z", "took_ms": 5, "q": "w"}
+        for day in ("27", "28", "29", "31")
+        for _ in range(10)
+    ]
+    of = judged(objects(tmp_path / "a.jsonl", rows))
+    assert of.sources[0]["unread"] == 20
+
+
+def test_a_plan_of_auto_explain_is_no_second_search(tmp_path: Path) -> None:
+    lines = []
+    for i in range(40):
+        head = f"2026-11-22 11:03:{i:02}.123 UTC [7] app@shop LOG:  duration: {900 + i}.1 ms  "
+        sql = f"SELECT id FROM t WHERE v LIKE 'w{i}'"
+        if i % 4 == 0:
+            lines.append(f"{head}plan:\n\tQuery Text: {sql}\n\tSeq Scan on t  (cost=0.00..1.0)\n")
+        lines.append(f"{head}statement: {sql}\n")
+    path = tmp_path / "pg.log"
+    path.write_text("".join(lines))
+    of = judged(path)
+    assert of.all is not None
+    assert (of.all.n, of.others) == (40, 10)
+    assert "10 × a plan of auto_explain" in said(of, "Not sure")
+
+
+def test_slow_requests_of_solr_beside_all_requests_are_said_to_count_twice(tmp_path: Path) -> None:
+    def line(i: int, level: str, logger: str, slow: str) -> str:
+        return (
+            f"2026-11-22 11:03:{i:02}.123 {level} (qtp1-{i}) [ x:films] o.a.s.c.S.{logger} {slow}"
+            f"[films]  webapp=/solr path=/select params={{q=w{i}}} hits=3 status=0 QTime={9 * i}\n"
+        )
+
+    whole, slow = tmp_path / "solr.log", tmp_path / "solr_slow_requests.log"
+    whole.write_text("".join(line(i, "INFO ", "Request", "") for i in range(60)))
+    slow.write_text("".join(line(i, "WARN ", "SlowRequest", "slow: ") for i in range(50, 60)))
+    both = judge_log(count(find([tmp_path]), Options()))
+    assert "10 requests are in solr_slow_requests.log because they were slow" in said(
+        both, "Counted twice"
+    )
+    for one in (whole, slow):
+        assert said(judged(one), "Counted twice") == ""
