@@ -4,6 +4,9 @@ Words are where the language of queries has them: in the values of leaves (``mat
 ``range``), in texts, in what answers are continued after. Everything that says how to answer stays,
 and so do names of fields, in queries, aggregations, sorting and highlighting. What is not known
 could be either, so a search that has it cannot be anonymised.
+
+Longer than most files, because the language of queries has many places where a word can stand, and
+one walk goes through all of them.
 """
 
 from __future__ import annotations
