@@ -15,7 +15,7 @@ import pytest
 from replaying import generated, written
 from searchbench.cli import app
 from searchbench.errors import QueryError
-from searchbench.logs.pseudonyms import Pseudonyms, Vocabulary
+from searchbench.logs.anonymous.pseudonyms import Pseudonyms, Vocabulary
 from searchbench.workload.queries.analysis import terms
 from searchbench.workload.queries.registry import open_queries
 from searchbench.workload.verbatim.files import read_requests

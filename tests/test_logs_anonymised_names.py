@@ -10,11 +10,11 @@ import pytest
 
 from replaying import about, written
 from searchbench.errors import QueryError
-from searchbench.logs.other_bodies import in_body
-from searchbench.logs.other_paths import in_path
-from searchbench.logs.other_statements import in_statement
-from searchbench.logs.other_words import NotAnonymised, in_text, of_numbers_too
-from searchbench.logs.pseudonyms import Pseudonyms, Vocabulary
+from searchbench.logs.anonymous.bodies import in_body
+from searchbench.logs.anonymous.paths import in_path
+from searchbench.logs.anonymous.pseudonyms import Pseudonyms, Vocabulary
+from searchbench.logs.anonymous.statements import in_statement
+from searchbench.logs.anonymous.words import NotAnonymised, in_text, of_numbers_too
 
 NAMES = Pseudonyms(b"k" * 32, Vocabulary("log", {}))
 PG = "2026-11-20 20:39:{n:02}.000 UTC [12] LOG:  duration: 1.2 ms  statement: {text}\n"

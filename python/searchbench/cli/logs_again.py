@@ -115,7 +115,7 @@ def _queries(
 
     assert wanted.queries is not None
     if wanted.anonymise:
-        from searchbench.logs.anonymise import without_places, without_unsafe
+        from searchbench.logs.anonymous.searches import without_places, without_unsafe
 
         log = without_places(without_unsafe(log))
     cut = cut_of(log, *limit) if wanted.cut else None
@@ -171,12 +171,12 @@ def _cut_as_json(cut: Cut) -> dict[str, Any]:
 def _anonymised(
     log: Searches, part: Searches, wanted: Wanted
 ) -> tuple[Searches, Searches, dict[str, Any]]:
-    from searchbench.logs.anonymise import anonymised, without_classes, words_asked
-    from searchbench.logs.pseudonyms import (
+    from searchbench.logs.anonymous.pseudonyms import (
         pseudonyms,
         vocabulary_of_documents,
         vocabulary_of_log,
     )
+    from searchbench.logs.anonymous.searches import anonymised, without_classes, words_asked
 
     documents = None if wanted.documents is None else vocabulary_of_documents(wanted.documents)
     of_log = vocabulary_of_log({} if documents else words_asked(log))

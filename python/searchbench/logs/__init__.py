@@ -4,6 +4,7 @@
     zones     offsets of a time zone, for logs that write local time
     counts    what was counted, as tables of columns
     record    counts on disk, and another day added to them
+    searches  the searches of a log, as load; ``anonymous``: with other words
 
 The reading itself is the core's (``rust/logs``).
 """

@@ -16,8 +16,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from searchbench.logs.other_statements import number
-from searchbench.logs.other_words import NotAnonymised, Words, in_text, no_more
+from searchbench.logs.anonymous.statements import number
+from searchbench.logs.anonymous.words import NotAnonymised, Words, in_text, no_more
 
 _Of = Callable[[Any, Words], Any]
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import orjson
 
-from searchbench.logs.other_words import NotAnonymised, Words, in_text
+from searchbench.logs.anonymous.words import NotAnonymised, Words, in_text
 
 _COMMENT = {
     "postgresql": r"/\*.*?(?:\*/|$)|--[^\n]*",

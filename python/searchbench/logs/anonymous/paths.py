@@ -15,8 +15,8 @@ from urllib.parse import quote, unquote_plus
 
 import orjson
 
-from searchbench.logs.other_bodies import in_body
-from searchbench.logs.other_words import NotAnonymised, Words, in_text
+from searchbench.logs.anonymous.bodies import in_body
+from searchbench.logs.anonymous.words import NotAnonymised, Words, in_text
 
 _SEARCHING = re.compile(r"(?i)search|find|query|suggest|select")
 _HOST = re.compile(r"(?i)^(?:[a-z][a-z0-9+.-]*://[^/#]*|//[^/#]*[.@:][^/#]*)")

@@ -1,9 +1,9 @@
 """Searches of a log with other words (pseudonyms.py) in the same structure.
 
-    words        every word; not operators                        other_words.py
-    paths        words in values of parameters                    other_paths.py
-    statements   words in literals, and numbers                   other_statements.py
-    bodies       values of queries                                other_bodies.py
+    words        every word; not operators                        words.py
+    paths        words in values of parameters                    paths.py
+    statements   words in literals, and numbers                   statements.py
+    bodies       values of queries                                bodies.py
 
 Where names and words cannot be told apart, a search is left out: it would show a word, or a server
 would refuse it. Headers go.
@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from searchbench.errors import QueryError
+from searchbench.logs.anonymous.bodies import in_body
+from searchbench.logs.anonymous.paths import in_class, in_path
+from searchbench.logs.anonymous.pseudonyms import Pseudonyms
+from searchbench.logs.anonymous.statements import DOLLAR, in_statement
+from searchbench.logs.anonymous.words import NotAnonymised, Words, in_text, of_numbers_too
 from searchbench.logs.entries import UNKNOWN
-from searchbench.logs.other_bodies import in_body
-from searchbench.logs.other_paths import in_class, in_path
-from searchbench.logs.other_statements import DOLLAR, in_statement
-from searchbench.logs.other_words import NotAnonymised, Words, in_text, of_numbers_too
-from searchbench.logs.pseudonyms import Pseudonyms
 from searchbench.logs.searches import Lost, Searches
 from searchbench.workload.queries.analysis import lower
 
