@@ -170,9 +170,20 @@ def test_executors_without_the_package_are_named(folder: Path, tmp_path: Path) -
     assert said.count("\n") == 1
 
 
+def test_a_damaged_file_is_read_as_far_as_on_one_machine(tmp_path: Path, folder: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    shutil.copy(folder / "query1.log", logs)
+    (logs / "query.log.gz").write_bytes((folder / "query3.log.gz").read_bytes()[:-3000])
+    here, there = run([str(logs)]), run([str(logs), "--spark", "local[2]"])
+    assert here.returncode == 0
+    assert b"packed, and damaged" in here.stdout
+    assert there.stdout == here.stdout
+
+
 def test_what_fails_is_one_sentence(tmp_path: Path, folder: Path) -> None:
     damaged = tmp_path / "query.log.gz"
-    damaged.write_bytes((folder / "query3.log.gz").read_bytes()[:-3000])
+    damaged.write_bytes((folder / "query3.log.gz").read_bytes()[:40])
     done = run([str(damaged), "--spark", "local[2]"])
     assert done.returncode == 2
     assert done.stderr.startswith(f"searchbench: {damaged} is damaged: ".encode())
