@@ -19,7 +19,7 @@ from searchbench.logs.counts import Counts, flat
 
 _ROWS = 20  # of a list
 _KEPT = 200  # bytes of a query (``rust/logs`` queries.rs, SHOWN)
-_PARTS, _AT_ONCE = 61, 1_000_000  # parts that are joined by themselves; rows that are looked at
+_PARTS, _AT_ONCE = 61, 100_000  # parts that are joined by themselves; rows that are looked at
 _SUMS = ("n", "sum_ns", "zero", "errors")
 
 
@@ -28,6 +28,8 @@ def asked(counts: Counts, by: Sequence[str]) -> list[tuple[Asked, ...]]:
     table = counts.tables["queries"]
     several = counts.texts("groups", "kind").count("index") > 1
     found = [_most(part, by) for part in _parts(table, several)]
+    # What the parts took would stay with the process, and the rest of judging needs it.
+    pa.default_memory_pool().release_unused()
     return [_first(pa.concat_tables(rows), column)
             for column, rows in zip(by, zip(*found, strict=True), strict=True)]  # fmt: skip
 
@@ -62,14 +64,16 @@ def _part_of(texts: pa.ChunkedArray) -> NDArray[np.uint8]:
     for chunk in texts.chunks:
         for begin in range(0, len(chunk), _AT_ONCE):
             data, ends = flat(chunk.slice(begin, _AT_ONCE).cast(pa.large_binary()))
-            letters = np.append(np.frombuffer(data, np.uint8), np.uint8(0)).astype(np.uint32)
+            # One more, behind the last text, which may be empty.
+            letters = np.append(np.frombuffer(data, np.uint8), np.uint8(0))
             until = ends.astype(np.int64)
             length = np.diff(until, prepend=0)
             mixed = length.astype(np.uint32)
             for eighth in range(8):
                 # Rounded up, so that it is a byte of the text itself.
                 at = until - (length * (8 - eighth) + 7) // 8
-                mixed = mixed * np.uint32(31) + np.where(length > 0, letters[at], 0)
+                own = np.where(length > 0, letters[at], 0).astype(np.uint32)
+                mixed = mixed * np.uint32(31) + own
             found.append((mixed % np.uint32(_PARTS)).astype(np.uint8))
     return np.concatenate(found)
 
