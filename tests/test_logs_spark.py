@@ -190,7 +190,7 @@ def test_what_fails_is_one_sentence(tmp_path: Path, folder: Path) -> None:
     assert done.stderr.count(b"\n") == 1
     # Spark itself fails: no JVM starts with so little.
     done = run(
-        [str(damaged), "--spark", "local[2]"],
+        [str(folder / "query1.log"), "--spark", "local[2]"],
         PYSPARK_SUBMIT_ARGS="--driver-memory 1k pyspark-shell",
     )
     said = done.stderr.decode()
