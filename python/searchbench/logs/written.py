@@ -104,10 +104,13 @@ def sentence(log: Searches) -> str:
     lost = {why: n for why, n in log.left_out.items() if why not in _NO_SEARCHES}
     every = len(log) + sum(lost.values())
     if is_faithful(log):
-        return (
-            f"All {every:,} searches of the log can be asked again as they were, at the log's own "
-            f"times (to {_step(log.step_ns)})."
+        whole = (
+            "The only search of the log can be asked again as it was, at the log's own time"
+            if every == 1
+            else f"All {every:,} searches of the log can be asked again as they were, at the log's "
+            "own times"
         )
+        return f"{whole} (to {_step(log.step_ns)})."
     told = [f"{n:,} {what}" for what, n in log.missing.items()]
     told += [
         f"{n:,} {'is' if n == 1 else 'are'} left out ({why})"
@@ -117,16 +120,15 @@ def sentence(log: Searches) -> str:
         (name, n), *_ = log.lost.classes
         told.append(
             f"the searches that are left out took {share:.0%} of the time of all searches; {n:,} "
-            f"of them are of class {name}"
+            f"of them {'is' if n == 1 else 'are'} of class {name}"
         )
     if nowhere := limits(log):
         told.append("the log has no " + ", no ".join(nowhere))
     told += _coarse(log)
-    of = f"{len(log):,} of the log's" if lost else "All"
-    return (
-        f"{of} {every:,} searches can be asked again, not quite as production was asked: "
-        f"{'; '.join(told)}."
-    )
+    of = f"{len(log):,} of the log's {every:,} searches" if lost else f"All {every:,} searches"
+    if every == 1:
+        of = "The only search"
+    return f"{of} can be asked again, not quite as production was asked: {'; '.join(told)}."
 
 
 def _coarse(log: Searches) -> list[str]:

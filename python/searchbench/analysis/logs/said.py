@@ -9,6 +9,7 @@ from typing import Any
 from searchbench.analysis.judgement import Interval
 from searchbench.analysis.logs.against import ALIKE
 from searchbench.analysis.logs.cut import Bound, Cut
+from searchbench.analysis.words import plural
 
 HOW_AGAINST = (
     f"The ratio is laboratory / log; within {ALIKE - 1:.0%} counts as the same. Intervals come "
@@ -86,7 +87,7 @@ def _hidden(hidden: Mapping[str, Any]) -> str:
     ]
     told = (
         f"Anonymised: {hidden['exchanged']:,} {origin} took each other's places, "
-        f"{hidden['made_up']:,} others are made up."
+        f"{hidden['made_up']:,} {plural(hidden['made_up'], 'other is', 'others are')} made up."
     )
     if hidden["kept"]:
         told += f" {hidden['kept']:,} have no other word of their kind and length, and stay."
