@@ -61,6 +61,25 @@ def test_a_damaged_file_is_read_up_to_there_and_later_gone_on_with(
         assert last.counts.tables[kind].num_rows == at_once.counts.tables[kind].num_rows
 
 
+@pytest.mark.parametrize("how", ["gz", "zst"])
+def test_a_damaged_file_that_has_little_before_is_known_again(tmp_path: Path, how: str) -> None:
+    """Less than the bytes by which files are known: a frame, and half of the next one."""
+    path, record = tmp_path / f"b.jsonl.{how}", tmp_path / "record"
+    frames = [LINES[:1052], LINES[1052:200_049]]
+    assert frames[0].endswith(b"\n")
+    first, second = (
+        gzip.compress(f) if how == "gz" else pa.compress(f, codec="zstd", asbytes=True)
+        for f in frames
+    )
+    path.write_bytes(first + second[:40])
+    for _ in range(3):
+        kept = records.add(record, find([path]), Options())
+        assert [s["entries"] for s in kept.counts.sources] == [frames[0].count(b"\n")]
+    path.write_bytes(first + second)
+    kept = records.add(record, find([path]), Options())
+    assert [s["entries"] for s in kept.counts.sources] == [b"".join(frames).count(b"\n")]
+
+
 def read_of(record: records.LogRecord, name: str) -> int:
     (n,) = (int(s["entries"]) for s in record.counts.sources if Path(s["path"]).name == name)
     return n

@@ -26,6 +26,7 @@ from searchbench.whole import IN_PASSING, is_full, not_written
 STANDARD_INPUT = "-"
 _HEAD_BYTES = 4096  # by which a file is known again, unpacked
 _TAIL_BYTES = 65536  # before the place where the last reading ended: it must be the same too
+_DAMAGES = (EOFError, zlib.error, OSError, pa.ArrowException)
 _NEVER = frozenset((".html", ".pdf", ".json5", ".py", ".md", ".toml", ".png", ".crc", ".sizes"))
 
 
@@ -274,10 +275,8 @@ def tail(source: Source, read_bytes: int) -> str:
         return ""
     begin = max(0, read_bytes - _TAIL_BYTES)
     try:
-        with _unpacked(source) as stream:
-            _pass_over(stream, begin)
-            last = _upto_damage(stream, read_bytes - begin)
-    except (OSError, EOFError, zlib.error, pa.ArrowException):
+        last = _upto_damage(source, begin, read_bytes - begin)
+    except OSError:
         return ""
     return _digest(last) if len(last) == read_bytes - begin else ""
 
@@ -342,26 +341,43 @@ def _digest(head: bytes) -> str:
 def _head(source: Source) -> bytes:
     """The first bytes, unpacked as the core unpacks them; fewer where it is damaged."""
     try:
-        with _unpacked(source) as stream:
-            return _upto_damage(stream, _HEAD_BYTES)
-    except (OSError, pa.ArrowException) as error:
+        return _upto_damage(source, 0, _HEAD_BYTES)
+    except OSError as error:
         why = getattr(error, "strerror", None) or error
         raise QueryError(f"{source.path} cannot be read: {why}") from error
 
 
-def _upto_damage(stream: BinaryIO, n: int) -> bytes:
-    """So many bytes; fewer where the file ends, or cannot be unpacked any further."""
-    found = b""
-    with suppress(EOFError, zlib.error, gzip.BadGzipFile, pa.ArrowException):
-        # One reading at a time: a longer one that fails gives nothing of what came before.
-        while len(found) < n and (some := stream.read1(n - len(found))):  # type: ignore[attr-defined]
-            found += some
-    return found
+def _upto_damage(source: Source, begin: int, n: int) -> bytes:
+    """So many bytes from there on; fewer where the file ends, or cannot be unpacked any further.
+
+    OSError where nothing can be read.
+    """
+    try:
+        with _unpacked(source) as stream:
+            _pass_over(stream, begin)
+            return stream.read(n)
+    except FileNotFoundError:
+        raise
+    except _DAMAGES:
+        # A reading that fails gives nothing of what came before, so it is made of small ones.
+        found = b""
+        with _unpacked(source, buffered=False) as stream:
+            try:
+                _pass_over(stream, begin)
+                while len(found) < n and (some := stream.read(1)):
+                    found += some
+            except _DAMAGES as error:
+                if not found and isinstance(error, OSError):
+                    raise
+        return found
 
 
 @contextmanager
-def _unpacked(source: Source) -> Iterator[BinaryIO]:
-    """The content of a file, unpacked as the core unpacks it; of Parquet the lines."""
+def _unpacked(source: Source, *, buffered: bool = True) -> Iterator[BinaryIO]:
+    """The content of a file, unpacked as the core unpacks it; of Parquet the lines.
+
+    ``buffered``: of zstd, more may be unpacked than is asked for.
+    """
     if source.lines:
         with Lines(source.path, source.lines) as lines:
             yield cast("BinaryIO", io.BufferedReader(lines))
@@ -374,7 +390,7 @@ def _unpacked(source: Source) -> Iterator[BinaryIO]:
             stream = cast("BinaryIO", gzip.GzipFile(fileobj=raw))
         elif magic == b"\x28\xb5\x2f\xfd":
             packed = pa.input_stream(raw, compression="zstd")
-            stream = cast("BinaryIO", io.BufferedReader(packed))
+            stream = cast("BinaryIO", io.BufferedReader(packed) if buffered else packed)
         yield stream
 
 
@@ -383,5 +399,5 @@ def _pass_over(stream: BinaryIO, n: int) -> None:
     if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
         stream.seek(n, io.SEEK_CUR)
         return
-    while n > 0 and (some := stream.read1(min(n, 1 << 20))):  # type: ignore[attr-defined]
+    while n > 0 and (some := stream.read(min(n, 1 << 20))):
         n -= len(some)

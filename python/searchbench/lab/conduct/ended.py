@@ -38,19 +38,10 @@ def ends_of(
     running: Running, phase: Literal["capture", "drive"], broken: Broken, cause: str
 ) -> list[ServerEnd]:
     """Its processes that have ended. ``cause``: what its place says of it."""
-    if not running.exits() and running.lives() and (found := running.fallen()) is not None:
-        code, log = found
-        return [
-            ServerEnd(
-                process=BACKEND,
-                code=code,
-                phase=phase,
-                under_way=broken.under_way,
-                cause=cause,
-                log=log,
-            )
-        ]
     codes: dict[str, int | None] = {**running.exits()} or {"": None}
+    ended = [(name, code, running.last_words(name)) for name, code in codes.items()]
+    if not running.exits() and running.lives() and (found := running.fallen()) is not None:
+        ended = [(BACKEND, *found)]
     return [
         ServerEnd(
             process=name,
@@ -58,9 +49,9 @@ def ends_of(
             phase=phase,
             under_way=broken.under_way,
             cause=cause,
-            log=running.last_words(name),
+            log=log,
         )
-        for name, code in codes.items()
+        for name, code, log in ended
     ]
 
 

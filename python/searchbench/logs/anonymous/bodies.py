@@ -17,23 +17,19 @@ from collections.abc import Callable
 from typing import Any
 
 from searchbench.logs.anonymous.statements import number
-from searchbench.logs.anonymous.words import NotAnonymised, Words, in_text, no_more
+from searchbench.logs.anonymous.words import NotAnonymised, Words, in_text, names, no_more
 
 _Of = Callable[[Any, Words], Any]
 
 
-def _names(together: str) -> frozenset[str]:
-    return frozenset(together.split())
-
-
 # Leaves: below them a key is the name of a field, whatever it is called.
-_LEAVES = _names(
+_LEAVES = names(
     "term terms match match_phrase match_phrase_prefix match_bool_prefix prefix wildcard fuzzy "
     "range regexp span_term terms_set text match_all_prefix common intervals neural neural_sparse "
     "text_expansion sparse_vector knn weighted_tokens"
 )
 # Those with options of their own.
-_QUERIES = _names(
+_QUERIES = names(
     "bool boosting constant_score dis_max function_score nested has_child has_parent script_score "
     "hybrid span_near span_or span_not span_first span_containing span_within span_multi "
     "span_field_masking field_masking_span pinned rank_feature distance_feature more_like_this "
@@ -41,18 +37,18 @@ _QUERIES = _names(
     "query_string simple_query_string parent_id filtered not limit semantic"
 )
 
-_INNER = _names(
+_INNER = names(
     "query filter must should must_not queries positive negative clauses include exclude match "
     "little big organic rescore_query highlight_query no_match_query post_filter "
     "background_filter nested_filter all_of any_of before after containing contained_by "
     "not_containing not_contained_by not_overlapping overlapping intervals"
 )
-_VALUES = _names(
+_VALUES = names(
     "query value values term gt gte lt lte from to like unlike ids id terms origin wildcard regexp "
     "prefix pattern text query_text model_text query_tokens query_vector vector doc docs documents "
     "stop_words stopwords _id routing _name like_text params search_after weight_tokens query_image"
 )
-_HOW = _names(
+_HOW = names(
     "boost field fields type types operator default_operator default_field analyzer "
     "quote_analyzer search_quote_analyzer fuzziness minimum_should_match zero_terms_query slop "
     "phrase_slop prefix_length fuzzy_prefix_length max_expansions fuzzy_max_expansions "
@@ -67,11 +63,11 @@ _HOW = _names(
     "quote_field_suffix locale timezone cutoff_frequency low_freq_operator high_freq_operator "
     "fuzzy_min_sim strategy execution _cache pruning_config pagination_depth"
 )
-_HOW_WITHIN = _names("fields saturation log sigmoid linear rescore_vector method_parameters")
-_FUNCTIONS = _names("gauss exp linear")  # of function_score: below them names of fields
+_HOW_WITHIN = names("fields saturation log sigmoid linear rescore_vector method_parameters")
+_FUNCTIONS = names("gauss exp linear")  # of function_score: below them names of fields
 
 # Of the whole search.
-_SEARCH_HOW = _names(
+_SEARCH_HOW = names(
     "from size timeout terminate_after track_total_hits track_scores min_score version "
     "seq_no_primary_term explain profile _source fields docvalue_fields stored_fields "
     "fielddata_fields indices_boost search_type slice rank search_pipeline verbose_pipeline "
@@ -79,8 +75,8 @@ _SEARCH_HOW = _names(
 )
 
 # Aggregations: all of them say how, but for these keys.
-_AGGREGATIONS = _names("aggs aggregations")
-_AGGREGATION_KINDS = _names(
+_AGGREGATIONS = names("aggs aggregations")
+_AGGREGATION_KINDS = names(
     "adjacency_matrix auto_date_histogram categorize_text children composite date_histogram "
     "date_range diversified_sampler filter filters frequent_item_sets geo_distance geohash_grid "
     "geohex_grid geotile_grid global histogram ip_prefix ip_range missing multi_terms nested "

@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote_plus
 import orjson
 
 from searchbench.logs.anonymous.bodies import in_body
-from searchbench.logs.anonymous.words import NotAnonymised, Words, in_text
+from searchbench.logs.anonymous.words import NotAnonymised, Words, in_text, names
 
 _SEARCHING = re.compile(r"(?i)search|find|query|suggest|select")
 _HOST = re.compile(r"(?i)^(?:[a-z][a-z0-9+.-]*://[^/#]*|//[^/#]*[.@:][^/#]*)")
@@ -30,35 +30,31 @@ _NAMED = re.compile(r"\bquery\(\s*\Z"), re.compile(r"\s*:"), {"include", "exclud
 _LOCAL = re.compile(r"\{!\w+(?:\s+(?!v\s*=)\w[\w.]*=[\w.$]+)*\s*\}")
 
 
-def _names(together: str) -> frozenset[str]:
-    return frozenset(together.split())
-
-
 # Parameters that say how to answer, and not what is looked for.
-_HOW = _names(
+_HOW = names(
     "table match_columns output_columns output_type sortby sort_keys sort order orderby drilldown "
     "drilldown_sortby drilldown_sort_keys drilldown_output_columns cache command_version wt fl df "
     "deftype qf pf mm op q.op facet facet.field facet.limit hl hl.fl lang locale format indent "
     "columns fields typed_keys request_cache index collection"
 )
 # Of which only numbers do: /trains?from=Paris
-_COUNTS = _names(
+_COUNTS = names(
     "limit offset page pagesize page_size per_page size rows start from drilldown_offset "
     "drilldown_limit"
 )
 # Those of one server, by what shows that a path is of it.
-_GROONGA = _names(
+_GROONGA = names(
     "drilldown_calc_types drilldown_calc_target query_flags query_expander query_options "
     "match_escalation match_escalation_threshold column types logical_table shard_key min_border "
     "max_border frequency_threshold prefix_search conditional_probability_threshold "
     "similar_search load_table load_columns load_values dynamic_columns n_workers"
 )
-_IN_BRACKETS_HOW = _names("keys calc_types calc_target stage flags type") | _HOW | _COUNTS
-_SOLR = _names(
+_IN_BRACKETS_HOW = names("keys calc_types calc_target stage flags type") | _HOW | _COUNTS
+_SOLR = names(
     "pf2 pf3 ps qs tie uf bf boost sow group stats spellcheck suggest mlt expand terms qt "
     "omitheader echoparams timeallowed stopwords"
 )
-_ELASTICSEARCH = _names(
+_ELASTICSEARCH = names(
     "_source _source_includes _source_excludes stored_fields docvalue_fields search_type scroll "
     "timeout terminate_after track_total_hits track_scores version analyzer analyze_wildcard "
     "default_operator allow_no_indices expand_wildcards ignore_unavailable ignore_throttled "
@@ -78,14 +74,14 @@ _WITH_WORDS = ("q", "query", "prefix", "contains", "regex", "lower", "upper", "c
 _IN_BRACKETS = re.compile(r"(?:drilldowns?|columns|slices)\[[^]]*\].*?([\w]+)$")
 
 # Those that have no value where they are asked for; any other without one may be what was typed.
-_FLAGS = _names("pretty human explain error_trace flat_settings v help debug debugquery")
+_FLAGS = names("pretty human explain error_trace flat_settings v help debug debugquery")
 
 # Those in which names of fields stand beside values.
-_SCRIPTS = _names("filter scorer drilldown_filter post_filter slice_filter adjuster value "
+_SCRIPTS = names("filter scorer drilldown_filter post_filter slice_filter adjuster value "
                   "drilldown_adjuster")  # fmt: skip
 
 # Those that say who asked, or from where, or which host answers.
-_WHO = _names(
+_WHO = names(
     "user user_id userid uid username usr login email mail session session_id sessionid sid sess "
     "sessid jsessionid phpsessid token access_token auth_token csrf csrftoken jwt auth apikey "
     "api_key api_token key password passwd pass pwd ip client client_id client_ip customer "
@@ -93,7 +89,7 @@ _WHO = _names(
     "hostname shards preference referer referrer callback jsonp _ ts timestamp signature sig "
     "tracking_id gclid fbclid msclkid"
 )
-_NOT_TAKEN_APART = _names("json json.facet json.filter json.query cursormark scroll_id template")
+_NOT_TAKEN_APART = names("json json.facet json.filter json.query cursormark scroll_id template")
 
 
 def in_path(path: str, of: Words) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 
 import orjson
 
-from searchbench.logs.anonymous.words import NotAnonymised, Words, in_text
+from searchbench.logs.anonymous.words import NotAnonymised, Words, in_text, names
 
 _COMMENT = {
     "postgresql": r"/\*.*?(?:\*/|$)|--[^\n]*",
@@ -61,27 +61,21 @@ _TIME = re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?|[+-]\d\d:\d\d")
 _JSON_PATH = re.compile(r"\$(?:\.\w+|\.\"\w+\"|\[[\d*]+\]|\.\*)*")
 
 
-def _names(together: str) -> frozenset[str]:
-    return frozenset(together.split())
-
-
 # Literals that say how: the first argument of the one, those after the first of the other.
-_FIRST = _names("date_trunc date_part extract timezone date_bin current_setting")
-_LATER = _names(
+_FIRST = names("date_trunc date_part extract timezone date_bin current_setting")
+_LATER = names(
     "date_trunc to_char to_date to_timestamp to_number date_format str_to_date time_format "
     "convert_tz encode decode setweight ts_filter json_to_tsvector jsonb_to_tsvector"
 )
 _FLAGS = {"regexp_replace": 3, "regexp_match": 2, "regexp_matches": 2, "regexp_like": 2}
-_TYPES = _names(
+_TYPES = names(
     "decimal numeric dec char varchar character varying binary varbinary bit float double "
     "timestamp timestamptz time timetz datetime signed unsigned vector halfvec"
 )
-_NUMBERS_STAY = _TYPES | _names("sleep pg_sleep benchmark percentile_cont percentile_disc")
-_HOW = _names("interval zone collate separator escape uescape")
-_ENDS_BY = _names(
-    "kept limit offset having where select union option fetch for window within facet"
-)
-_TRUE = _names("t f true false")
+_NUMBERS_STAY = _TYPES | names("sleep pg_sleep benchmark percentile_cont percentile_disc")
+_HOW = names("interval zone collate separator escape uescape")
+_ENDS_BY = names("kept limit offset having where select union option fetch for window within facet")
+_TRUE = names("t f true false")
 
 
 @dataclass

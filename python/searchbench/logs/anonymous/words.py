@@ -13,6 +13,12 @@ from collections.abc import Callable
 
 Words = Callable[[str], str]
 
+
+def names(together: str) -> frozenset[str]:
+    """Names with blanks between them."""
+    return frozenset(together.split())
+
+
 _DATE = (
     r"(?<![^\W_])\d{4}(?:-\d\d-\d\d|/\d\d/\d\d)"
     r"(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
