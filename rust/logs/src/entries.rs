@@ -9,13 +9,14 @@ use std::io::Read;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::damage::Damage;
 use crate::detect::detect;
 use crate::entry::{Entry, Fault, Kind};
 use crate::format::{Format, Out, Reader, Seen, reader};
 use crate::queries::{Local, Shared};
 use crate::run::{Follows, Open, Options, Read as Done, Source};
 use crate::seam::{Moved, before, newlines, tail};
-use crate::source::{Cutter, Damage, Opened, open};
+use crate::source::{Cutter, Opened, open};
 use crate::tally::Tally;
 
 /// The parts of what was asked, in this order.

@@ -7,6 +7,7 @@
 
 mod cells;
 pub mod clock;
+pub mod damage;
 pub mod detect;
 pub mod entries;
 pub mod entry;

@@ -6,8 +6,9 @@ use std::io::Read;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use crate::damage::Damage;
 use crate::format::{Before, Format};
-use crate::source::{Block, Damage, Span};
+use crate::source::{Block, Span};
 
 pub enum Work {
     /// A block of a file, not read yet; how many blocks come before the first of its span; and what

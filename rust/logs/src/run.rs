@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::damage::{DAMAGED, Damage};
 use crate::format::{Before, Format, Out, Reader, Seen, Settings, after, reader};
 use crate::look::{end_of, open_from, opened};
 use crate::queries::{Local, Shared, give_back};
@@ -21,7 +22,7 @@ use crate::saved::{Saved, Saving};
 use crate::seam::{
     Ends, Handed, Moved, after_far, before, before_far, between, newlines, seam, tail,
 };
-use crate::source::{Block, Cutter, DAMAGED, Damage, Opened, Sizes, Span, block_of};
+use crate::source::{Block, Cutter, Opened, Sizes, Span, block_of};
 use crate::tally::Tally;
 
 /// A file, or "-" for standard input.

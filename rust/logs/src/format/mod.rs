@@ -20,6 +20,7 @@ mod slowlog;
 mod solr;
 mod sphinx;
 mod syslog;
+mod values;
 
 pub use amid::{Amid, Before, after, behind, goes_before, has_lines, since_last, whole};
 pub use hold::{hold, waits};
