@@ -17,7 +17,7 @@ use crate::table::Table;
 /// Bytes of a query that are kept to show it.
 pub const SHOWN: usize = 200;
 /// Places of a thread's own table: what it holds fits the second cache of a core.
-const LOCAL: usize = 1 << 13;
+const LOCAL: usize = 1 << 14;
 const SHARD_BITS: u32 = 6;
 const SHARDS: usize = 1 << SHARD_BITS;
 /// Places of a shard at first.

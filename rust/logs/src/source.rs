@@ -17,7 +17,7 @@ use crate::damage::{Damage, UpToDamage};
 use crate::format::{Before, Format, after, behind, goes_before, whole};
 
 /// Bytes of a block, and of what follows it.
-pub const BLOCK: usize = 8 << 20;
+pub const BLOCK: usize = 2 << 20;
 pub const AHEAD: usize = 256 << 10;
 
 /// The sizes of blocks. The answer must not depend on the first: tests have other ones.

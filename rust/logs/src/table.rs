@@ -79,7 +79,7 @@ impl Table {
     /// Whether so many of the places are taken that a search is long.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.entries.len() * 4 >= self.places.len() * 3
+        self.entries.len() * 2 >= self.places.len()
     }
 
     /// Adds; true where the query was new. There must be a free place.

@@ -246,6 +246,8 @@ impl Reader for Slow {
         let first = out.seen.lines;
         // The last line that begins here may end in the next block.
         out.seen.lines += newlines(own) + u64::from(!own.is_empty() && !own.ends_with(b"\n"));
+        // Lines are counted once: a server that starts often leaves many that belong to no entry.
+        let (mut counted, mut number) = (block.begin, first);
         let mut head = next_head(bytes, block.begin);
         let upto = head.unwrap_or(block.end).min(block.end);
         outside(bytes, block.begin..upto, first, block.before.amid, out);
@@ -270,7 +272,8 @@ impl Reader for Slow {
             self.one(text, time, out);
             let rest = at + length..upto.min(block.end);
             if closed && !rest.is_empty() {
-                let number = first + newlines(&bytes[block.begin..rest.start]);
+                number += newlines(&bytes[counted..rest.start]);
+                counted = rest.start;
                 outside(bytes, rest, number, Amid::Nothing, out);
             }
         }
