@@ -60,6 +60,8 @@ pub struct Local {
     last: (u64, u32, Counts),
     /// The numbers of its entries by shard.
     order: Vec<u32>,
+    /// Of one shard: the numbers of entries here, and of those there to which they are added.
+    met: Vec<(u32, u32)>,
 }
 
 impl Default for Local {
@@ -68,12 +70,13 @@ impl Default for Local {
             table: Table::new(LOCAL),
             last: (0, 0, Counts::default()),
             order: Vec::new(),
+            met: Vec::new(),
         }
     }
 }
 
 /// How many queries before their turn what is counted of them is brought near.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
 
 impl Local {
     #[inline]
@@ -116,14 +119,14 @@ impl Local {
             self.order[*at] = number as u32;
             *at += 1;
         }
-        let order = &self.order;
+        let (order, met) = (&self.order, &mut self.met);
         let hash_in = |own: &[u32], at: usize| own.get(at).map(|&i| entries[i as usize].hash);
         // The shard whose turn is next is locked too, so that its first places come near. All lock
         // in the same order.
         let begin = |number: usize| {
             let shard = shared.shards.get(number)?.lock().unwrap();
             let own = &order[starts[number]..starts[number + 1]];
-            for hash in (0..2 * AHEAD).filter_map(|at| hash_in(own, at)) {
+            for hash in (0..AHEAD).filter_map(|at| hash_in(own, at)) {
                 shard.table.near(hash);
             }
             Some((shard, own))
@@ -136,16 +139,23 @@ impl Local {
             following = begin(number);
             let hash = |at: usize| hash_in(own, at);
             for (at, &i) in own.iter().enumerate() {
-                if let Some(far) = hash(at + 2 * AHEAD) {
-                    shard.table.near(far);
-                }
                 if let Some(next) = hash(at + AHEAD) {
-                    shard.table.nearer(next);
+                    shard.table.near(next);
                 }
                 let entry = &entries[i as usize];
                 let text = self.table.text(entry);
-                shard.add(entry.hash, text, &entry.counts(), shared.limit);
+                if let Some(number) = shard.meet(entry.hash, text, &entry.counts()) {
+                    met.push((i, number));
+                }
             }
+            for (i, number) in met.drain(..) {
+                let entry = &entries[i as usize];
+                let counts = entry.counts();
+                if !shard.table.add_to(number, entry.hash, &counts) {
+                    shard.add(entry.hash, self.table.text(entry), &counts);
+                }
+            }
+            shard.keep_within(shared.limit);
         }
         self.table.clear();
     }
@@ -163,15 +173,34 @@ struct Shard {
 }
 
 impl Shard {
-    fn add(&mut self, hash: u64, text: &[u8], counts: &Counts, limit: usize) {
+    fn add(&mut self, hash: u64, text: &[u8], counts: &Counts) {
+        self.make_room();
+        if self.table.add(hash, text, counts) {
+            self.registers.add(hash);
+        }
+    }
+
+    /// `Table::meet`.
+    #[inline(always)]
+    fn meet(&mut self, hash: u64, text: &[u8], counts: &Counts) -> Option<u32> {
+        self.make_room();
+        let number = self.table.meet(hash, text, counts);
+        if number.is_none() {
+            self.registers.add(hash);
+        }
+        number
+    }
+
+    #[inline(always)]
+    fn make_room(&mut self) {
         if self.table.is_full() {
             self.table.double();
         }
-        if self.table.add(hash, text, counts) {
-            self.registers.add(hash);
-            if self.table.entries().len() * SHARDS > limit {
-                self.drop_least(limit / SHARDS / 4 * 3);
-            }
+    }
+
+    fn keep_within(&mut self, limit: usize) {
+        if self.table.entries().len() * SHARDS > limit {
+            self.drop_least(limit / SHARDS / 4 * 3);
         }
     }
 
@@ -274,7 +303,8 @@ impl Shared {
 
     pub fn add(&self, hash: u64, text: &[u8], counts: &Counts) {
         let mut shard = self.shards[shard_of(hash)].lock().unwrap();
-        shard.add(hash, text, counts, self.limit);
+        shard.add(hash, text, counts);
+        shard.keep_within(self.limit);
     }
 
     /// Every query that is kept, by hash. The memory of each shard is given back when it is through,

@@ -2,7 +2,7 @@
 //!
 //! It grows far beyond any cache, and most queries are asked once. So what is counted of a query is
 //! put at the end of a list, and only eight bytes of it where its hash says: each such place costs a
-//! miss of the cache. `near` and `nearer` begin it before it is waited for.
+//! miss of the cache. `near` begins it before it is waited for, and `meet` that of what is counted.
 
 use crate::queries::{Counts, SHOWN};
 
@@ -106,23 +106,64 @@ impl Table {
     /// Adds to the entry of a hash; where there is none, gives the free place for it.
     #[inline(always)]
     fn seek(&mut self, hash: u64, counts: &Counts) -> Option<usize> {
-        let places = &mut self.places[..];
+        let mut from = hash as usize;
+        loop {
+            let (at, number) = self.probe(hash, from);
+            let Some(number) = number else {
+                return Some(at);
+            };
+            if self.add_to(number, hash, counts) {
+                return None;
+            }
+            from = at + 1;
+        }
+    }
+
+    /// The first place from `from` on that is free or has the low half of a hash, and then the number
+    /// of its entry.
+    #[inline(always)]
+    fn probe(&self, hash: u64, from: usize) -> (usize, Option<u32>) {
+        let places = &self.places[..];
         let mask = places.len() - 1;
-        let mut at = hash as usize & mask;
+        let mut at = from & mask;
         loop {
             let place = places[at];
             if place == 0 {
-                return Some(at);
+                return (at, None);
             }
             if place >> 32 == hash & LOW {
-                let entry = &mut self.entries[(place & LOW) as usize - 1];
-                if entry.hash == hash {
-                    entry.add(counts);
-                    return None;
-                }
+                return (at, Some((place & LOW) as u32 - 1));
             }
             at = (at + 1) & mask;
         }
+    }
+
+    /// Puts in a query that was never met. Of another it brings near what is counted of it and gives
+    /// its number, for `add_to`; hardly ever that is the number of one with the same low half.
+    #[inline(always)]
+    pub fn meet(&mut self, hash: u64, text: &[u8], counts: &Counts) -> Option<u32> {
+        let (at, number) = self.probe(hash, hash as usize);
+        let Some(number) = number else {
+            let text = self.keep(text);
+            self.put(at, hash, text, counts);
+            return None;
+        };
+        let entry = &self.entries[number as usize];
+        // It may stand in two lines of the cache.
+        prefetch(&entry.hash);
+        prefetch(&entry.text);
+        Some(number)
+    }
+
+    /// Adds to an entry; false where it is another query's.
+    #[inline(always)]
+    pub fn add_to(&mut self, number: u32, hash: u64, counts: &Counts) -> bool {
+        let entry = &mut self.entries[number as usize];
+        let is_its = entry.hash == hash;
+        if is_its {
+            entry.add(counts);
+        }
+        is_its
     }
 
     #[inline(always)]
@@ -152,22 +193,10 @@ impl Table {
         at
     }
 
-    /// Brings the place of a hash near; `add` or `nearer` will look there soon.
+    /// Brings the place of a hash near; something will look there soon.
     #[inline]
     pub fn near(&self, hash: u64) {
         prefetch(&self.places[hash as usize & (self.places.len() - 1)]);
-    }
-
-    /// Brings the entry of a hash near, if there is one and its place is the first that is looked at.
-    #[inline]
-    pub fn nearer(&self, hash: u64) {
-        let place = self.places[hash as usize & (self.places.len() - 1)];
-        if place != 0
-            && place >> 32 == hash & LOW
-            && let Some(entry) = self.entries.get((place & LOW) as usize - 1)
-        {
-            prefetch(entry);
-        }
     }
 
     /// Twice as many places.
@@ -275,7 +304,6 @@ mod tests {
             assert!(table.add(high << 32 | 5, text.as_bytes(), &one()));
             assert!(!table.add(high << 32 | 5, b"other", &one()));
             table.near(high << 32 | 5);
-            table.nearer(high << 32 | 5);
         }
         let mut found = Vec::new();
         table
@@ -284,6 +312,21 @@ mod tests {
             .map(|h| (h, 2, h.to_string().into_bytes()))
             .collect();
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn who_is_met_again_is_told_from_who_shares_its_low_half() {
+        let mut table = Table::new(8);
+        let (first, other) = (1 << 32 | 5, 2 << 32 | 5);
+        assert_eq!(table.meet(first, b"first", &one()), None);
+        assert_eq!(table.meet(first, b"first", &one()), Some(0));
+        assert!(table.add_to(0, first, &one()));
+        assert_eq!(table.meet(other, b"other", &one()), Some(0));
+        assert!(!table.add_to(0, other, &one()));
+        assert!(table.add(other, b"other", &one()));
+        let counted: Vec<_> = table.entries().iter().map(|e| e.counts().n).collect();
+        assert_eq!(counted, [2, 1]);
+        assert_eq!(table.text(&table.entries()[1]), b"other");
     }
 
     #[test]

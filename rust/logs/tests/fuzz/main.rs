@@ -235,6 +235,25 @@ fn a_statement_that_ends_with_half_a_comment_is_read() {
     assert_eq!((seen.entries, seen.unread), (1, 0));
 }
 
+/// Two ends of entries in one block: the second number goes on from where the first was counted.
+#[test]
+fn lines_behind_entries_of_a_slow_log_are_named_by_their_numbers() {
+    let entry = "# User@Host: a[a] @ h []  Id: 8\n# Query_time: 1.5\nSET timestamp=1795312334;\n\
+                 SELECT 1;\n";
+    let server = "mariadbd, Version: 10.11. started with:\n";
+    let text = [entry, server, "first\n", entry, entry, server, "other\n"].concat();
+    let seen = read(
+        Format::MysqlSlow,
+        &Settings::default(),
+        text.as_bytes(),
+        WHOLE,
+        &mut Tables::new(),
+    );
+    let numbers: Vec<u64> = seen.examples.iter().map(|example| example.0).collect();
+    assert_eq!((seen.lines, seen.entries), (16, 3));
+    assert_eq!(numbers, [6, 16]);
+}
+
 /// What a whole log of PostgreSQL has, given as one block.
 fn of_postgres(format: Format, text: &[u8]) -> (Seen, u64) {
     let mut tables = Tables::new();
