@@ -56,6 +56,9 @@ LOG_HOUR_BACK: str
 LOG_LETTERS: str
 # That Solr wrote a request because it was slow, beside its line of every request.
 LOG_SLOW_REQUEST: str
+# That entries are left out because of when they were, or because they have no time.
+LOG_OUTSIDE: str
+LOG_TIMELESS: str
 LOG_TWICE: str
 LOG_SECOND: str
 
@@ -73,7 +76,9 @@ class Log:
     # seconds east), ascending; empty: local times stay as written; ``zones``: those of single
     # servers. ``unit_ns``: what a whole number that is a duration in an access log counts; 0:
     # microseconds, and noted. ``parameters``: of a path, that hold words. ``columns``: (name, role,
-    # unit or ""). ``line``: a format string, for the format "line". ``threads``: 0 is one a core.
+    # unit or ""). ``line``: a format string, for the format "line". ``within``: (first nanosecond,
+    # that after the last) of entries that are counted; others are noted. ``threads``: 0 is one a
+    # core.
     # ``keep_tail``: a last line without an end is not read, nor is an entry that may go on.
     # ``opens``: for each source what the last one left open: (state of its reader, lines of the
     # file before that were not read, lines that were not read, time of its last entry, second of
@@ -100,6 +105,7 @@ class Log:
         parameters: Sequence[str] = (),
         columns: Sequence[tuple[str, str, str]] = (),
         line: str = "",
+        within: tuple[int, int] | None = None,
         threads: int = 0,
         keep_tail: bool = False,
         parts: Sequence[tuple[int, int, int] | None] = (),
@@ -120,6 +126,7 @@ class Log:
         parameters: Sequence[str] = (),
         columns: Sequence[tuple[str, str, str]] = (),
         line: str = "",
+        within: tuple[int, int] | None = None,
     ) -> list[dict[str, Any]]: ...
     # By table, by column: bytes of u64, or (bytes, bytes of u64: where each value ends). The log is
     # empty afterwards: its memory becomes that of the tables.
@@ -148,6 +155,7 @@ def log_entries(
     parameters: Sequence[str] = (),
     columns: Sequence[tuple[str, str, str]] = (),
     line: str = "",
+    within: tuple[int, int] | None = None,
     follows: Sequence[int] = (),
     on_tick: Callable[[int], object] | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]: ...
@@ -167,6 +175,7 @@ def look_at_ends_of_log(
     parameters: Sequence[str] = (),
     columns: Sequence[tuple[str, str, str]] = (),
     line: str = "",
+    within: tuple[int, int] | None = None,
 ) -> tuple[str, bool, int | None, bool, bool, bool]:
     """The ends of a file, which may go on with a line that was cut (``before``: as far as it is
     there): its format ("": none), whether its lines must come in order, the time of

@@ -30,6 +30,8 @@ def logs(
     record: Path | None = None,
     page: Path | None = None,
     zone: Texts = None,
+    since: str = "",
+    until: str = "",
     log_format: Annotated[str, Parameter(name="--format")] = "",
     line: str = "",
     column: Texts = None,
@@ -70,6 +72,11 @@ def logs(
         The time zone of logs that do not name theirs, such as Europe/Paris; for one server's logs
         NAME=ZONE, as in db1=America/New_York. May be given several times. Without it, times are
         shown as written.
+    since
+        Only what began at this time or later, by the clock of the page: UTC where the zone of a log
+        is known, else as the log writes it. 2026-11-22T10:00, or a day.
+    until
+        Only what began before this time.
     log_format
         The format of all files, if it cannot be recognized from their content.
     line
@@ -140,6 +147,7 @@ def logs(
     from searchbench.logs.rotated import in_order
     from searchbench.logs.sizes import sizes_of
     from searchbench.logs.sources import Source, find
+    from searchbench.logs.within import within_said
     from searchbench.logs.zones import zones_said
     from searchbench.study.published import read_published
     from searchbench.terminal import logs as shown
@@ -169,7 +177,15 @@ def logs(
         line=line,
         threads=threads,
         distinct=distinct,
+        within=within_said(since, until),
     )
+    if options.within and (record is not None or live):
+        raise SearchbenchError(
+            "--live shows what comes from now on: leave out --since and --until"
+            if live
+            else "--record keeps all of a log, so that days add up: leave out --since and --until, "
+            "or leave out --record"
+        )
     wanted = Wanted(queries, cut, anonymise, key, documents, against, tuple(field or ()), page)
     wanted.check()
     said = read_published(published) if published else None
@@ -234,8 +250,9 @@ def logs(
     if isinstance(counting, OnSpark):
         shown.spark(counting.tasks, counting.again, same=in_any_order(counts))
     judged = judge_log(
-        counts, zone=options.zone, zones=options.zones, sizes=known, new=new, published=said
-    )
+        counts, zone=options.zone, zones=options.zones, sizes=known, new=new, published=said,
+        within=options.within,
+    )  # fmt: skip
     target = page or (record / "report" / "logs.html" if record is not None else None)
     if target is not None:
         from searchbench.errors import RecordError

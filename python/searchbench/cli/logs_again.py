@@ -91,7 +91,7 @@ def again(sources: Sequence[Source], options: Options, wanted: Wanted, *, as_jso
     entries = read_entries(sources, options, tick)
     if tick:
         tick.end()
-    found = searches_of(entries, _zone(entries, options), wanted.fields())
+    found = searches_of(entries, _zone(entries, options), wanted.fields(), options.within)
     del entries
     if wanted.against is not None:
         return _against(found, wanted.against, wanted.page, as_json=as_json)

@@ -29,6 +29,7 @@ from searchbench import _core
 from searchbench.errors import QueryError, RecordError
 from searchbench.logs.parquet import readable, with_names
 from searchbench.logs.sources import Source
+from searchbench.logs.within import Within
 from searchbench.logs.zones import offsets
 
 NUMBERS = (
@@ -56,6 +57,7 @@ class Options:
     duration in an access log ("s", "ms", "us"). ``parameters``: of a path, that hold words.
     ``columns``: (name, role, unit). ``line``: a format string. ``distinct``: queries counted
     exactly. ``zone``: of all logs that do not name theirs; ``zones``: of single servers, by name.
+    ``within``: what is counted; None: everything.
     """
 
     zone: str = ""
@@ -68,6 +70,7 @@ class Options:
     distinct: int = DISTINCT
     keep_tail: bool = False
     zones: tuple[tuple[str, str], ...] = ()
+    within: Within | None = None
 
 
 @dataclass(slots=True)
@@ -226,6 +229,7 @@ def settings(options: Options) -> dict[str, Any]:
         "parameters": list(options.parameters),
         "columns": list(options.columns),
         "line": options.line,
+        "within": None if options.within is None else options.within.span_ns,
     }
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from searchbench.errors import QueryError
 from searchbench.logs.asked import LIMITS, Asked, Kind, NotAsked, asked_of, identity
 from searchbench.logs.entries import NO_TIME, NO_WORDS, SEARCH, UNKNOWN, Entries
+from searchbench.logs.within import Within
 
 _SECOND = 1_000_000_000
 _FEW = 20  # searches of a file that do not show its clock
@@ -56,7 +57,8 @@ class Searches:
     that its file can write. ``ns`` (uint64, ``UNKNOWN``), ``resolution_ns`` and ``words`` as of
     the entries. ``entries``: how many the log has. ``left_out``: by reason; ``lost``: what of that
     are searches. ``missing``: what the log does not say, and of how many. ``formats``, ``files``:
-    of what was read. ``failed``: bool, by search, whether its answer was an error.
+    of what was read. ``failed``: bool, by search, whether its answer was an error. ``within``: the
+    part of the log's time that was read; None: all of it.
     """
 
     kind: Kind
@@ -76,6 +78,7 @@ class Searches:
     zone: str = ""
     failed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
     lost: Lost | None = None
+    within: Within | None = None
 
     def __len__(self) -> int:
         return len(self.line)
@@ -115,10 +118,13 @@ class Searches:
 
 
 def searches_of(
-    entries: Entries, zone: str = "", fields: Mapping[str, str] | None = None
+    entries: Entries,
+    zone: str = "",
+    fields: Mapping[str, str] | None = None,
+    within: Within | None = None,
 ) -> Searches:
     """The searches of a log. ``fields``: other names of those that its words are looked for in;
-    "": of all.
+    "": of all. ``within``: the part of the log's time that the entries are of.
 
     QueryError where there are none that can be asked again, or where some are words and others
     requests: one study cannot send both.
@@ -131,7 +137,7 @@ def searches_of(
     lines, of_row, same, kinds, missing_of = _lines(entries, wanted, left_out, fields or {})
     wanted = wanted[of_row[entries.asked[wanted]] >= 0]
     if not len(wanted):
-        raise QueryError(_nothing(left_out))
+        raise QueryError(_nothing(left_out, within))
     if len(kinds) > 1:
         (one, first), (other, second) = list(kinds.items())[:2]
         raise QueryError(
@@ -161,7 +167,7 @@ def searches_of(
         kind, lines, line, same, at_ns, steps_ns, ns, entries.resolution_ns[wanted],
         entries.words[wanted], len(entries), {k: n for k, n in left_out.items() if n}, missing,
         formats, _files(entries, wanted, steps_ns), zone, entries.failed[wanted],
-        _lost(entries, searches, np.setdiff1d(searches, wanted)),
+        _lost(entries, searches, np.setdiff1d(searches, wanted)), within,
     )  # fmt: skip
 
 
@@ -335,7 +341,9 @@ def _spread(at: NDArray[np.int64], step_ns: int) -> NDArray[np.int64]:
     return spread
 
 
-def _nothing(left_out: Counter[str]) -> str:
+def _nothing(left_out: Counter[str], within: Within | None) -> str:
+    if within is not None and not any(left_out.values()):
+        return f"the log has no entry that began {within}; the page of the log shows its times"
     told = ", ".join(f"{reason} ({n:,})" for reason, n in left_out.most_common(3) if n)
     return (
         "nothing in this log can be asked again" + (f": {told}" if told else "") + "; name a log "

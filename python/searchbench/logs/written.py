@@ -63,8 +63,10 @@ def about(
 ) -> dict[str, Any]:
     """What a file is: of ``log``, the searches that were ``written``."""
     at, times = written.at_ns, log.at_ns
+    within = None if log.within is None else str(log.within)
     if anonymised is not None:
         times = None  # would say when somebody asked
+        within = within and "in a part of its time"
     return {
         "searchbench": "searches of a log",
         "format": FORMAT,
@@ -73,6 +75,7 @@ def about(
         "searches": len(written),
         "distinct": len(np.unique(written.asked)),
         "of": len(log),
+        "within": within,
         "of_seconds": None if log.at_ns is None else int(log.at_ns[-1] - log.at_ns[0]) / _SECOND,
         "first_s": None if times is None else int(times[0]) / _SECOND,
         "last_s": None if times is None else int(times[-1]) / _SECOND,
@@ -80,7 +83,7 @@ def about(
         "seconds": None if at is None else int(at[-1] - at[0]) / _SECOND,
         "step_s": None if at is None else log.step_ns / _SECOND,
         "faithful": is_faithful(log),
-        "sentence": sentence(log),
+        "sentence": sentence(log, within),
         "missing": dict(log.missing),
         "limits": limits(log),
         "left_out": dict(log.left_out),
@@ -99,16 +102,17 @@ def is_faithful(log: Searches) -> bool:
     return not (lost or log.missing or limits(log) or log.step_ns >= _SECOND)
 
 
-def sentence(log: Searches) -> str:
-    """How far the file is what production was asked."""
+def sentence(log: Searches, within: str | None = None) -> str:
+    """How far the file is what production was asked. ``within``: of which part of its time."""
     lost = {why: n for why, n in log.left_out.items() if why not in _NO_SEARCHES}
     every = len(log) + sum(lost.values())
+    part = f" that began {within}" if within else ""
     if is_faithful(log):
         whole = (
-            "The only search of the log can be asked again as it was, at the log's own time"
+            f"The only search of the log{part} can be asked again as it was, at the log's own time"
             if every == 1
-            else f"All {every:,} searches of the log can be asked again as they were, at the log's "
-            "own times"
+            else f"All {every:,} searches of the log{part} can be asked again as they were, at "
+            "the log's own times"
         )
         return f"{whole} (to {_step(log.step_ns)})."
     told = [f"{n:,} {what}" for what, n in log.missing.items()]
@@ -125,9 +129,10 @@ def sentence(log: Searches) -> str:
     if nowhere := limits(log):
         told.append("the log has no " + ", no ".join(nowhere))
     told += _coarse(log)
-    of = f"{len(log):,} of the log's {every:,} searches" if lost else f"All {every:,} searches"
+    of = f"{len(log):,} of the log's {every:,}" if lost else f"All {every:,}"
+    of += f" searches{part}"
     if every == 1:
-        of = "The only search"
+        of = f"The only search{part}"
     return f"{of} can be asked again, not quite as production was asked: {'; '.join(told)}."
 
 

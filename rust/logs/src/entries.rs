@@ -111,6 +111,7 @@ pub fn read(
     tick: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(Entries, Vec<Done>), String> {
     let mut tally = Tally::keeping();
+    tally.within = options.settings.within;
     let (mut queries, shared) = (Local::default(), Shared::new(0));
     let mut reads = Vec::new();
     let mut bytes = 0;

@@ -655,7 +655,7 @@ fn identity(file: &File) -> Option<(u64, u64)> {
 
 /// One thread: takes jobs until there are no more.
 fn work(floor: &Floor<'_>) -> Tally {
-    let mut tally = Tally::default();
+    let mut tally = Tally::within(floor.options.settings.within);
     let mut local = Local::default();
     let mut readers: HashMap<(Format, usize), Box<dyn Reader>> = HashMap::new();
     let mut spare = Vec::new();

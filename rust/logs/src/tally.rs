@@ -211,9 +211,19 @@ pub struct Tally {
     last_resolution: ((usize, u32), u64),
     /// Where entries are kept one by one, and not counted.
     pub kept: Option<Box<Entries>>,
+    /// `Settings::within`.
+    pub within: Option<(i64, i64)>,
 }
 
 impl Tally {
+    /// One that counts what began within a time (`Settings::within`).
+    pub fn within(within: Option<(i64, i64)>) -> Tally {
+        Tally {
+            within,
+            ..Tally::default()
+        }
+    }
+
     /// One that keeps entries and counts nothing.
     pub fn keeping() -> Tally {
         Tally {

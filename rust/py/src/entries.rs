@@ -15,10 +15,10 @@ use crate::logs::{Offsets, how, of_read, role, zones_of};
 /// Reads entries; see `_core.pyi`.
 #[pyfunction]
 #[pyo3(signature = (sources, *, zone = Vec::new(), zones = Vec::new(), unit_ns = 0, parameters = Vec::new(),
-                    columns = Vec::new(), line = String::new(), follows = Vec::new(),
+                    columns = Vec::new(), line = String::new(), within = None, follows = Vec::new(),
                     on_tick = None),
        text_signature = "(sources, *, zone=(), zones=(), unit_ns=0, parameters=(), columns=(), \
-                         line='', follows=(), on_tick=None)")]
+                         line='', within=None, follows=(), on_tick=None)")]
 #[allow(clippy::too_many_arguments)]
 pub fn log_entries<'py>(
     py: Python<'py>,
@@ -29,6 +29,7 @@ pub fn log_entries<'py>(
     parameters: Vec<String>,
     columns: Vec<(String, String, String)>,
     line: String,
+    within: Option<(i64, i64)>,
     follows: Vec<u8>,
     on_tick: Option<Py<PyAny>>,
 ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyList>)> {
@@ -44,6 +45,7 @@ pub fn log_entries<'py>(
             parameters: parameters.into_iter().map(String::into_bytes).collect(),
             columns: columns?,
             pattern: line,
+            within,
         },
         threads: 1,
         keep_tail: false,

@@ -49,6 +49,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("LOG_DAMAGED", searchbench_logs::damage::DAMAGED)?;
     m.add("LOG_SLOW_REQUEST", searchbench_logs::format::SLOW)?;
     m.add("LOG_LETTERS", searchbench_logs::format::LETTERS)?;
+    m.add("LOG_OUTSIDE", searchbench_logs::format::OUTSIDE)?;
+    m.add("LOG_TIMELESS", searchbench_logs::format::TIMELESS)?;
     m.add("LOG_TWICE", searchbench_logs::clock::TWICE)?;
     m.add("LOG_SECOND", searchbench_logs::clock::SECOND)?;
     m.add("LOG_ROLES", pyo3::types::PyTuple::new(m.py(), roles)?)?;

@@ -41,11 +41,11 @@ impl Log {
     }
 
     #[pyo3(signature = (sources, *, zone = Vec::new(), zones = Vec::new(), unit_ns = 0, parameters = Vec::new(),
-                        columns = Vec::new(), line = String::new(), threads = 0,
+                        columns = Vec::new(), line = String::new(), within = None, threads = 0,
                         keep_tail = false, parts = Vec::new(), opens = Vec::new(),
                         follows = Vec::new(), on_tick = None),
            text_signature = "($self, sources, *, zone=(), zones=(), unit_ns=0, parameters=(), columns=(), \
-                             line='', threads=0, keep_tail=False, parts=(), opens=(), follows=(), \
+                             line='', within=None, threads=0, keep_tail=False, parts=(), opens=(), follows=(), \
                              on_tick=None)")]
     #[allow(clippy::too_many_arguments)]
     fn read<'py>(
@@ -58,6 +58,7 @@ impl Log {
         parameters: Vec<String>,
         columns: Vec<(String, String, String)>,
         line: String,
+        within: Option<(i64, i64)>,
         threads: usize,
         keep_tail: bool,
         parts: Vec<Option<(u64, u64, u64)>>,
@@ -77,6 +78,7 @@ impl Log {
                 parameters: parameters.into_iter().map(String::into_bytes).collect(),
                 columns: columns?,
                 pattern: line,
+                within,
             },
             threads,
             keep_tail,
@@ -160,9 +162,9 @@ impl Log {
     }
 
     #[pyo3(signature = (sources, opens, *, zone = Vec::new(), zones = Vec::new(), unit_ns = 0, parameters = Vec::new(),
-                        columns = Vec::new(), line = String::new()),
+                        columns = Vec::new(), line = String::new(), within = None),
            text_signature = "($self, sources, opens, *, zone=(), zones=(), unit_ns=0, parameters=(), \
-                             columns=(), line='')")]
+                             columns=(), line='', within=None)")]
     #[allow(clippy::too_many_arguments)]
     fn read_open<'py>(
         &mut self,
@@ -175,6 +177,7 @@ impl Log {
         parameters: Vec<String>,
         columns: Vec<(String, String, String)>,
         line: String,
+        within: Option<(i64, i64)>,
     ) -> PyResult<Bound<'py, PyList>> {
         let columns: PyResult<Vec<_>> = columns.into_iter().map(role).collect();
         let settings = Settings {
@@ -184,6 +187,7 @@ impl Log {
             parameters: parameters.into_iter().map(String::into_bytes).collect(),
             columns: columns?,
             pattern: line,
+            within,
         };
         let mut given = Vec::new();
         for ((server, name), open) in sources.into_iter().zip(opens) {
@@ -326,9 +330,9 @@ pub fn log_went_back(from_ns: i64, to_ns: i64) -> Option<bool> {
 #[pyfunction]
 #[pyo3(signature = (path, *, server = String::new(), named = String::new(), before = Vec::new(),
                     zone = Vec::new(), zones = Vec::new(), unit_ns = 0, parameters = Vec::new(),
-                    columns = Vec::new(), line = String::new()),
+                    columns = Vec::new(), line = String::new(), within = None),
        text_signature = "(path, *, server='', named='', before=b'', zone=(), zones=(), unit_ns=0, \
-                         parameters=(), columns=(), line='')")]
+                         parameters=(), columns=(), line='', within=None)")]
 #[allow(clippy::too_many_arguments)]
 pub fn look_at_ends_of_log(
     py: Python<'_>,
@@ -342,6 +346,7 @@ pub fn look_at_ends_of_log(
     parameters: Vec<String>,
     columns: Vec<(String, String, String)>,
     line: String,
+    within: Option<(i64, i64)>,
 ) -> PyResult<Ends> {
     let columns: PyResult<Vec<_>> = columns.into_iter().map(role).collect();
     if !line.is_empty() {
@@ -354,6 +359,7 @@ pub fn look_at_ends_of_log(
         parameters: parameters.into_iter().map(String::into_bytes).collect(),
         columns: columns?,
         pattern: line,
+        within,
     };
     let source = Source {
         path,

@@ -29,7 +29,10 @@ _BESIDE = 2  # findings beside the times
 def headline(of: LogJudgement) -> str:
     """The sentence."""
     if of.all is None:
-        return f"None of the {of.others + of.parts:,} entries that were read is a search."
+        if of.during and not of.others + of.parts:
+            return f"No entry of the log began {of.during}."
+        part = f" that began {of.during}" if of.during else " that were read"
+        return f"None of the {of.others + of.parts:,} entries{part} is a search."
     first = _times(of, of.all)
     chosen = list(islice(_found(of, of.all), _BESIDE))
     # Shares of all searches first: after "in the hour" they would be taken for that hour's.

@@ -21,6 +21,7 @@ from searchbench.analysis.logs.remarks import remarks
 from searchbench.analysis.logs.repeats import repeats
 from searchbench.analysis.logs.spread import Spread, finest
 from searchbench.logs.counts import Counts
+from searchbench.logs.within import Within
 from searchbench.study.published import Published
 
 _MOST = 50  # rows of a kind
@@ -45,9 +46,11 @@ def judge_log(
     sizes: Mapping[str, int] | None = None,
     new: Mapping[str, list[str]] | None = None,
     published: Published | None = None,
+    within: Within | None = None,
 ) -> LogJudgement:
     """What counts say. ``zones``: those of single servers, by name; ``sizes``: bytes of indexes by
-    name; ``new``: met in this increment only; ``published``: what somebody said of such a log.
+    name; ``new``: met in this increment only; ``published``: what somebody said of such a log;
+    ``within``: of which time they are; None: of all.
     """
     resolution = resolution_ns(counts)
     groups = Groups.of(counts, resolution, resolutions_ns(counts))
@@ -108,6 +111,7 @@ def judge_log(
         served=groups.row("all parts", parts, of_parts) if of_parts["n"] else None,
         served_by=groups.by("part", of_parts, _MOST),
         finer=finer(each),
+        during=within,
     )
     judged = _without_errors(judged)
     if published is not None:

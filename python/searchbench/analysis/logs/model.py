@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from searchbench.analysis.logs.bands import Bands
 from searchbench.analysis.logs.repeats import Repeats
 from searchbench.analysis.logs.spread import Spread
+from searchbench.logs.within import Within
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,8 @@ class LogJudgement:
     ``finer``: None where all servers' times are known equally finely; else what is said of all
     together goes by the coarsest.
 
+    ``during``: the part of the log's time that is counted; None: all of it.
+
     ``served``: what agents and shards did for these searches, ``parts`` entries in all, and
     ``served_by`` the same by their index; shares are of these entries. None: no log has any.
     """
@@ -197,6 +200,7 @@ class LogJudgement:
     clocks: tuple[Stepping, ...] = ()
     worst_hour: Hour | None = None
     published: Beside | None = None
+    during: Within | None = None
     headline: str = ""
     served: Row | None = None
     served_by: tuple[Row, ...] = ()

@@ -74,6 +74,8 @@ def reading(of: LogJudgement) -> Iterator[Remark]:
                 "in one and ends in the other is counted once.",
             )  # fmt: skip
         yield from _long(source, name, notes)
+        for what in (_core.LOG_OUTSIDE, _core.LOG_TIMELESS):
+            notes.pop(what, None)
         for what in [what for what in notes if what.startswith("a duration ")]:
             yield Remark(
                 "note", "Unit of times", f"{name}: {notes.pop(what):,} × {what}.",
@@ -81,6 +83,25 @@ def reading(of: LogJudgement) -> Iterator[Remark]:
             )  # fmt: skip
         for what, n in notes.items():
             yield Remark("note", "Not sure", f"{name}: {n:,} × {what}.")
+
+
+def part_of_time(of: LogJudgement) -> Iterator[Remark]:
+    """That not all of the log is counted."""
+    if of.during is None:
+        return
+    outside, timeless = (sum(_noted(s, what) for s in of.sources)
+                         for what in (_core.LOG_OUTSIDE, _core.LOG_TIMELESS))  # fmt: skip
+    none = of.all is None and not of.others + of.parts
+    yield Remark(
+        "warning" if none else "note", "Part of the time",
+        f"Only what began {of.during} is counted; {outside:,} other entries are left out.",
+        "Read the log without --since and --until to see which times it has." if none else "",
+    )  # fmt: skip
+    if timeless:
+        yield Remark(
+            "warning", "Entries without a time",
+            f"{timeless:,} entries have no time, so they are left out too.",
+        )  # fmt: skip
 
 
 def lettered(source: Mapping[str, object]) -> int:

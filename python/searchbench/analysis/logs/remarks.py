@@ -11,20 +11,21 @@ from datetime import UTC, datetime
 
 from searchbench.analysis.logs.bands import Band, Bands
 from searchbench.analysis.logs.model import Finer, LogJudgement, Remark, Row
-from searchbench.analysis.logs.reading import NO_ZONE, lettered, reading
+from searchbench.analysis.logs.reading import NO_ZONE, lettered, part_of_time, reading
 from searchbench.analysis.logs.spread import SLOW_LOGS
 from searchbench.logs.record import NEW_NAMES
 
 
 def remarks(of: LogJudgement) -> Iterator[Remark]:
     """Every remark of a judgement."""
-    if of.all is None:
+    yield from part_of_time(of)
+    if of.all is None and of.others + of.parts:
         yield Remark(
             "warning", "No search",
             f"None of the {of.others:,} entries that were read is a search.",
             "Name the parameters that hold words with --parameter, or columns with --column.",
         )  # fmt: skip
-    else:
+    elif of.all is not None:
         yield from _times(of, of.all)
         yield from _work(of, of.all)
         yield from _answers(of, of.all)
@@ -205,15 +206,15 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             f"a second in the busiest minute, {of.rate_peak / of.rate_mean:.3g} times as many.",
         )  # fmt: skip
     if hour := of.worst_hour:
-        at = datetime.fromtimestamp(hour.at_s, UTC).strftime("%Y-%m-%d %H:%M")
+        at, until = (datetime.fromtimestamp(hour.at_s + s, UTC) for s in (0, 3600))
         yield Remark(
             "note", "Worst hour",
-            f"In the hour from {at} on ({clock_of(of)}), {hour.n:,} searches took "
+            f"In the hour from {at:%F %R} on ({clock_of(of)}), {hour.n:,} searches took "
             f"{seconds(hour.mean_s)} on average, {hour.mean_s / hour.usual_s:.2g} times as long as "
             f"in the median of {hour.hours:,} hours ({seconds(hour.usual_s)}). "
             f"This hour has {percent(hour.share_of_time)} of all the time that searches took.",
-            "To see which server and which class it was, read the lines of that hour alone: grep "
-            "HOUR FILE | searchbench logs -, with the hour as the log writes it.",
+            "To see which server and which class it was, read that hour alone, without --record: "
+            f"--since {at:%FT%R} --until {until:%FT%R}.",
         )  # fmt: skip
     if (first := heaviest(of)) is not None:
         yield Remark(

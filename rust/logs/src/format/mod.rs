@@ -154,6 +154,8 @@ pub struct Settings {
     pub columns: Vec<roles::Said>,
     /// The format string of lines; empty: there is none.
     pub pattern: String,
+    /// Of which instants entries are counted, in nanoseconds, the second no more; None: of all.
+    pub within: Option<(i64, i64)>,
 }
 
 impl Settings {
@@ -328,6 +330,10 @@ fn set_back(from_ns: i64, by_ns: i64) -> bool {
 /// Logs of searches that end in another order than they began go back by no more than this.
 pub const BACK_NS: i64 = 60_000_000_000;
 
+/// What is noted of entries that the user does not want.
+pub const OUTSIDE: &str = "entries outside of the time that was asked for";
+pub const TIMELESS: &str = "entries that have no time, where a time was asked for";
+
 /// Where a reader puts what it finds.
 pub struct Out<'a> {
     pub tally: &'a mut Tally,
@@ -361,6 +367,16 @@ impl Out<'_> {
     /// The entry that passed.
     #[inline]
     pub fn counts(&mut self, entry: &Entry<'_>) {
+        if let Some((from, to)) = self.tally.within
+            && !(from..to).contains(&entry.at_ns)
+        {
+            let what = if entry.at_ns == NO_TIME {
+                TIMELESS
+            } else {
+                OUTSIDE
+            };
+            return self.seen.note(what, 1);
+        }
         self.tally
             .add(entry, self.source, self.queries, self.shared);
     }
