@@ -135,9 +135,10 @@ class Log:
     # what is wrong in them.
     def add(self, given: dict[str, dict[str, Any]], /) -> None: ...
 
-def class_of_request(method: str, text: str) -> str:
+def class_of_request(method: str, text: str, dialect: str = "mysql") -> str:
     """The class that a request has in a log: a path with the names of its parameters (``method``
-    before it), or a statement of SQL without its values."""
+    before it), or a statement of SQL without its values. ``dialect``: "mysql", "postgresql" or
+    "sphinxql", else ValueError."""
 
 # The entries of logs in the order of the sources and of their lines; arguments as of ``Log.read``.
 # Columns as bytes, little-endian: at_ns i64 (least i64: unknown), ns u64 (greatest: unknown),

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 
 from searchbench.errors import QueryError
-from searchbench.logs.searches import Searches, limits
+from searchbench.logs.searches import UNNAMED, Searches, limits
 from searchbench.whole import beside, not_written, on_disk
 
 FORMAT = 1
@@ -124,7 +124,7 @@ def sentence(log: Searches, within: str | None = None) -> str:
         (name, n), *_ = log.lost.classes
         told.append(
             f"the searches that are left out took {share:.0%} of the time of all searches; {n:,} "
-            f"of them {'is' if n == 1 else 'are'} of class {name}"
+            f"of them {'is' if n == 1 else 'are'} of {name if name == UNNAMED else f'class {name}'}"
         )
     if nowhere := limits(log):
         told.append("the log has no " + ", no ".join(nowhere))

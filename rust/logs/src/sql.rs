@@ -64,6 +64,39 @@ fn literal_end(text: &[u8], at: usize, escapes: bool) -> usize {
     text.len()
 }
 
+/// Where the literal in dollar quotes that begins at `at` ends: `$$..$$`, `$tag$..$tag$`. None where it
+/// is none, or does not end.
+fn dollar_end(text: &[u8], at: usize) -> Option<usize> {
+    let rest = &text[at + 1..];
+    let name = rest.iter().position(|&b| b == b'$')?;
+    let of_name = |&b: &u8| KINDS[b as usize] >= LETTER && !matches!(b, b'@' | b'$');
+    if !rest[..name].iter().all(of_name) || rest[0].is_ascii_digit() {
+        return None;
+    }
+    let tag = &text[at..at + name + 2];
+    let inner = at + tag.len();
+    memchr::memmem::find(&text[inner..], tag).map(|n| inner + n + tag.len())
+}
+
+/// Where the comment that begins at `at` ends. PostgreSQL's may have others within.
+fn comment_end(text: &[u8], at: usize, nested: bool) -> usize {
+    let (mut i, mut depth) = (at + 2, 1);
+    while depth > 0 {
+        let Some(n) = memchr::memchr(b'/', &text[i.min(text.len())..]) else {
+            return text.len();
+        };
+        let slash = i + n;
+        i = slash + 1;
+        if slash > at + 2 && text[slash - 1] == b'*' {
+            depth -= 1;
+        } else if nested && text.get(i) == Some(&b'*') {
+            depth += 1;
+            i += 1;
+        }
+    }
+    i
+}
+
 /// What stands between the quotes of a literal, which may lack its closing one.
 fn inside(text: &[u8], at: usize, end: usize) -> &[u8] {
     let inner = &text[at + 1..end];
@@ -162,6 +195,8 @@ fn read<'a>(text: &'a [u8], dialect: Dialect, print: &mut Print<'_>) -> Found<'a
     };
     let mut begins: &[u8] = b"";
     let (mut after_from, mut wait) = (false, Wait::No);
+    // How many brackets are open, and how many were where a function began that has a FROM of its own.
+    let (mut depth, mut within) = (0u32, None);
     let mut i = 0;
     while i < text.len() {
         let b = text[i];
@@ -172,6 +207,14 @@ fn read<'a>(text: &'a [u8], dialect: Dialect, print: &mut Print<'_>) -> Found<'a
             }
             LETTER => {
                 let start = i;
+                if b == b'$'
+                    && dialect == Dialect::Postgres
+                    && let Some(end) = dollar_end(text, i)
+                {
+                    print.value();
+                    i = end;
+                    continue;
+                }
                 if b == b'$' {
                     let rest = &text[i + 1..];
                     let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -196,8 +239,14 @@ fn read<'a>(text: &'a [u8], dialect: Dialect, print: &mut Print<'_>) -> Found<'a
                 if after_from {
                     found.table = table_name(text, start);
                     after_from = false;
+                } else if lower == b"from" && within == Some(depth) {
+                    within = None;
                 } else if lower == b"from" && found.table.is_empty() {
                     after_from = true;
+                } else if text.get(i) == Some(&b'(')
+                    && matches!(lower, b"extract" | b"substring" | b"trim" | b"overlay")
+                {
+                    within = Some(depth + 1);
                 } else if found.matched.is_none() {
                     match lower {
                         b"match" if dialect == Dialect::Sphinx => wait = Wait::Match,
@@ -220,8 +269,11 @@ fn read<'a>(text: &'a [u8], dialect: Dialect, print: &mut Print<'_>) -> Found<'a
             }
             _ => match b {
                 b'\'' | b'"' if b == b'\'' || dialect != Dialect::Postgres => {
+                    // E'..', and not LIKE'..'
                     let escapes = dialect != Dialect::Postgres
-                        || (i > 0 && matches!(text[i - 1], b'E' | b'e'));
+                        || (i > 0
+                            && matches!(text[i - 1], b'E' | b'e')
+                            && (i < 2 || KINDS[text[i - 2] as usize] < LETTER));
                     let end = literal_end(text, i, escapes);
                     let inner = inside(text, i, end);
                     if wait != Wait::No && found.matched.is_none() {
@@ -246,8 +298,7 @@ fn read<'a>(text: &'a [u8], dialect: Dialect, print: &mut Print<'_>) -> Found<'a
                     i = end;
                 }
                 b'/' if text.get(i + 1) == Some(&b'*') => {
-                    i = memchr::memmem::find(&text[i + 2..], b"*/")
-                        .map_or(text.len(), |n| i + n + 4);
+                    i = comment_end(text, i, dialect == Dialect::Postgres);
                     print.blank = true;
                 }
                 b'-' if text.get(i + 1) == Some(&b'-') => i = line_end(text, i),
@@ -257,8 +308,15 @@ fn read<'a>(text: &'a [u8], dialect: Dialect, print: &mut Print<'_>) -> Found<'a
                         print.space();
                     } else if b == b'(' {
                         after_from = false;
-                    } else if b == b')' && wait == Wait::TsQuery {
-                        wait = Wait::No;
+                        depth += 1;
+                    } else if b == b')' {
+                        if wait == Wait::TsQuery {
+                            wait = Wait::No;
+                        }
+                        if within == Some(depth) {
+                            within = None;
+                        }
+                        depth = depth.saturating_sub(1);
                     }
                     print.push(b);
                     i += 1;
@@ -360,6 +418,40 @@ mod tests {
             (table.as_str(), matched.as_deref()),
             ("pages", Some("o''neil"))
         );
+    }
+
+    #[test]
+    fn literals_and_comments_of_postgresql_end_where_they_end_there() {
+        for (text, wanted) in [
+            (
+                "SELECT 1 WHERE a = $$it's$$ AND b = 'x'",
+                "select ? where a=? and b=?",
+            ),
+            ("SELECT $q$ $$ '$q$ a, $1 b", "select ? a,? b"),
+            (
+                "SELECT 1 WHERE a LIKE'50\\' AND b = 'x'",
+                "select ? where a like? and b=?",
+            ),
+            ("SELECT E'it\\'s' a, 'x'", "select e? a,?"),
+            ("SELECT /* by /* who */ x */ 1", "select ?"),
+            ("SELECT /* by /* who */ 1", "select"),
+        ] {
+            assert_eq!(of(text, Dialect::Postgres).0, wanted, "{text}");
+        }
+        assert_eq!(of("SELECT /* by /* who */ 1", Dialect::Mysql).0, "select ?");
+        assert_eq!(of("SELECT /*/ who */ 1", Dialect::Mysql).0, "select ?");
+    }
+
+    #[test]
+    fn the_from_of_a_function_names_no_table() {
+        for text in [
+            "SELECT extract(dow FROM born) FROM people",
+            "SELECT trim(BOTH 'x' FROM name), substring(name FROM 2 FOR 3) FROM people",
+            "SELECT trim(upper(name)) FROM people",
+            "SELECT extract(year FROM (SELECT max(born) FROM people))",
+        ] {
+            assert_eq!(of(text, Dialect::Postgres).1, "people", "{text}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use searchbench_logs::format::{Format, Seen, Settings, back_between, class_of};
 use searchbench_logs::generate::{Plan, index_bytes, index_name, plain};
 use searchbench_logs::queries::{give_back, identity};
 use searchbench_logs::source::Sizes;
+use searchbench_logs::sql::Dialect;
 use searchbench_logs::tables::{self, Column};
 use searchbench_logs::{
     Follows, Log as Counted, Open, Options, Part, Source, look, look_at_ends, run,
@@ -499,6 +500,14 @@ pub fn query_hashes(py: Python<'_>, indexes: Vec<Vec<u8>>, texts: Vec<Vec<u8>>) 
 
 /// The class that a request has in a log.
 #[pyfunction]
-pub fn class_of_request(method: &str, text: &str) -> String {
-    String::from_utf8_lossy(&class_of(method.as_bytes(), text.as_bytes())).into_owned()
+#[pyo3(signature = (method, text, dialect = "mysql"))]
+pub fn class_of_request(method: &str, text: &str, dialect: &str) -> PyResult<String> {
+    let dialect = match dialect {
+        "mysql" => Dialect::Mysql,
+        "postgresql" => Dialect::Postgres,
+        "sphinxql" => Dialect::Sphinx,
+        other => return Err(PyValueError::new_err(format!("{other:?} is no dialect"))),
+    };
+    let class = class_of(method.as_bytes(), text.as_bytes(), dialect);
+    Ok(String::from_utf8_lossy(&class).into_owned())
 }

@@ -56,7 +56,7 @@ _HOW = names(
     "path score_mode boost_mode max_boost min_score negative_boost tie_breaker mode unit "
     "distance_type validation_method distance pivot scale decay offset k num_candidates "
     "similarity rescore_vector method_parameters model_id inference_id max_gaps ordered "
-    "weight factor modifier missing missing_bucket seed _index _type index max_query_terms "
+    "weight factor modifier missing_bucket _index _type index max_query_terms "
     "min_term_freq min_doc_freq max_doc_freq min_word_length max_word_length boost_terms end pre "
     "post dist in_order saturation log sigmoid linear exponent scaling_factor "
     "minimum_should_match_field parent_type child_type collect_payloads use_field "
@@ -93,6 +93,8 @@ _AGGREGATION_KINDS = names(
 
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?(?:T[\d:.,]+(?:Z|[+-]\d\d:?\d\d)?)?(?:\|\|.*)?")
 _MATHS = re.compile(r"(?:now|\d{4}-\d\d-\d\d[^|\s]*\|\|)(?:[+-]\d+[yMwdhHms]|/[yMwdhHms])*")
+_NAME = re.compile(r"(?!.*\d{3})[A-Za-z_][\w.-]*")
+_TAG = re.compile(r"</?[a-z]+[\w\s=\"'-]*>|\W*")
 _IN_SCRIPT = re.compile(r"(?<=\[)\s*(?:'[\w.@-]+'|\"[\w.@-]+\")\s*(?=\])")
 
 
@@ -113,6 +115,8 @@ def _of_search(key: str, value: Any, of: Words) -> Any:
         return _aggregations(value, of)
     if key == "search_pipeline" and isinstance(value, dict):
         raise _unknown("key", key)
+    if key == "slice" and isinstance(value, dict) and isinstance(value.get("id"), str):
+        raise _unknown("key", key)
     if key in _SEARCH_HOW or isinstance(value, bool) or value is None:
         return value
     if key in ("search_after", "stats"):
@@ -130,7 +134,8 @@ def _of_search(key: str, value: Any, of: Words) -> Any:
 def _unknown(what: str, name: str) -> NotAnonymised:
     # A name of an application's own could be anything, and reasons are shown.
     told = f" ({name})" if re.fullmatch(r"[a-z_]{1,40}", name) and what == "query" else ""
-    return NotAnonymised(f"a {what} of a kind that is not known{told}, which may have words")
+    one = "an" if what[0] in "aeio" else "a"
+    return NotAnonymised(f"{one} {what} of a kind that is not known{told}, which may have words")
 
 
 def _query(value: Any, of: Words) -> Any:
@@ -196,8 +201,13 @@ def _option(key: str, value: Any, of: Words, kind: str) -> Any:
             field: below if field == "multi_value_mode" else _near(below, of)
             for field, below in value.items()
         }
-    if key in ("random_score", "field_value_factor") and isinstance(value, dict):
+    if key == "random_score" and isinstance(value, dict):
+        # The seed may be who asked.
+        return {k: _value(v, of) if k == "seed" else v for k, v in value.items()}
+    if key == "field_value_factor" and isinstance(value, dict):
         return value
+    if key == "missing":
+        return _missing(value, of)
     if key in _HOW and (not nested or key in _HOW_WITHIN):
         return value
     if key in _VALUES:
@@ -347,6 +357,10 @@ def _of_aggregation(key: str, value: Any, of: Words) -> Any:
         return _all(value, of)
     if key == "origin":
         return _place(value, of)
+    if key == "missing":
+        return _missing(value, of)
+    if key == "key":
+        return _named(value, of)
     if key == "bounds":
         raise _unknown("option", key)
     if key in ("background_filter", "filter"):
@@ -388,7 +402,7 @@ def _script(value: Any, of: Words) -> Any:
 
 def _source(text: Any) -> str:
     plain = _IN_SCRIPT.sub("", text) if isinstance(text, str) else '"'
-    if re.search(r"['\"]|//|/\*|\d{4}", plain):
+    if re.search(r"['\"]|//|/\*|\d{3}|\d\.\d\d", plain):
         raise NotAnonymised("a script with values in it")
     return str(text)
 
@@ -415,11 +429,17 @@ def _sort(value: Any, of: Words) -> Any:
             found[name] = {k: _script(v, of) if k == "script" else v for k, v in how.items()}
         elif isinstance(how, dict):
             found[name] = {k: _nested(v, of) if k == "nested" else
-                           _query(v, of) if k == "nested_filter" else v
+                           _query(v, of) if k == "nested_filter" else
+                           _missing(v, of) if k == "missing" else v
                            for k, v in how.items()}  # fmt: skip
         else:
             found[name] = how
     return found
+
+
+def _missing(value: Any, of: Words) -> Any:
+    how = isinstance(value, int | float) or value in ("_first", "_last")
+    return value if how else _value(value, of)
 
 
 def _nested(value: Any, of: Words) -> Any:
@@ -436,8 +456,15 @@ def _collapse(value: Any, of: Words) -> Any:
 def _inner_hits(value: Any, of: Words) -> Any:
     if isinstance(value, list):
         return [_inner_hits(one, of) for one in value]
-    return {k: v if k in ("name", "ignore_unmapped") else _of_search(k, v, of)
-            for k, v in value.items()}  # fmt: skip
+    return {
+        k: v if k == "ignore_unmapped" else _named(v, of) if k == "name" else _of_search(k, v, of)
+        for k, v in value.items()
+    }
+
+
+def _named(name: Any, of: Words) -> Any:
+    """A name of the application's own, or a value in its place."""
+    return name if isinstance(name, str) and _NAME.fullmatch(name) else _value(name, of)
 
 
 def _highlight(value: Any, of: Words) -> Any:
@@ -456,6 +483,11 @@ def _highlight(value: Any, of: Words) -> Any:
             )  # fmt: skip
         elif isinstance(inner, dict) and key != "options":
             found[key] = _highlight(inner, of)
+        elif key in ("pre_tags", "post_tags"):
+            tags = inner if isinstance(inner, list) else [inner]
+            if not all(isinstance(tag, str) and _TAG.fullmatch(tag) for tag in tags):
+                raise _unknown("tag", "")
+            found[key] = inner
         else:
             found[key] = inner
     return found

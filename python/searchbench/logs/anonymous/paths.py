@@ -1,7 +1,8 @@
 r"""Paths of requests with other words: in the values of parameters, and what names somebody.
 
-    parameters  that only say how to answer (``limit``, ``output_columns``) stay; those that say who
-                asked, or of which host (``user``, ``session``), go; all others get other words
+    parameters  that only say how to answer (``limit``, ``output_columns``) stay, if they have the
+                form of that; those that say who asked, or of which host (``user``, ``session``),
+                go; all others get other words
     the path    stays, but for numbers, addresses of mail, tokens, what follows a segment that says
                 that it searches, and ``;jsessionid=..``; a host, a user and a password before it go
 
@@ -11,7 +12,7 @@ r"""Paths of requests with other words: in the values of parameters, and what na
 from __future__ import annotations
 
 import re
-from urllib.parse import quote, unquote_plus
+from urllib.parse import quote, unquote, unquote_plus
 
 import orjson
 
@@ -21,10 +22,20 @@ from searchbench.logs.anonymous.words import NotAnonymised, Words, in_text, name
 _SEARCHING = re.compile(r"(?i)search|find|query|suggest|select")
 _HOST = re.compile(r"(?i)^(?:[a-z][a-z0-9+.-]*://[^/#]*|//[^/#]*[.@:][^/#]*)")
 _ESCAPED = re.compile(r"(?i)%3b(?=[\w.-]*(?:sess|sid|token|user|auth)[\w.-]*(?:=|%3d))")
-_TOKEN = re.compile(r"[^@/]+@[^@/]+\.\w+|(?=.*\d)(?:[0-9a-fA-F-]{16,}|[\w-]{24,})|\d+(?:\.\d+){3}")
-_QUOTED = re.compile(
-    r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?<![\w.])\d+(?![\w])|(?<=:)[^\s()\[\]\"',}]+"
+# Addresses of mail, numbers in any form, and what has several digits beside letters.
+_TOKEN = re.compile(
+    r"[^@/]+@[^@/]+|[+-]?\d[\d.,:()\s-]*|(?=.*\d)(?:[0-9a-fA-F-]{16,}|[\w-]{24,})|(?=(?:\D*\d){4}).+"
 )
+_TWICE = re.compile(r"%[0-9a-fA-F]{2}")
+_QUOTED = re.compile(
+    r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?<![\w.])\d+(?:\.\d+)?(?![\w])|(?<=:)[^\s()\[\]\"',}]+"
+)
+_LITERAL = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'")
+# A name behind an operator: a column, or a value that lacks its quotes.
+_BARE = re.compile(
+    r"(?:@[\^$~]?|[=!<>]=|[<>])\s*(?!(?:true|false|null)\b)[^\W\d]\w*(?![\w]|\s*[.(])"
+)
+_POINT = re.compile(r"([\"'])(-?\d+)([x,])(-?\d+)\1")
 # In Groonga's scripts: options, ends of between(), columns of query().
 _NAMED = re.compile(r"\bquery\(\s*\Z"), re.compile(r"\s*:"), {"include", "exclude"}
 _LOCAL = re.compile(r"\{!\w+(?:\s+(?!v\s*=)\w[\w.]*=[\w.$]+)*\s*\}")
@@ -67,10 +78,36 @@ _OF_SERVERS = (
     (re.compile(r"/solr/|.*/select$"), _SOLR),
     (re.compile(r".*/_"), _ELASTICSEARCH),
 )
-# Families of them (Solr's), but for those that have words.
-_FAMILIES = ("facet.", "hl.", "group.", "stats.", "spellcheck.", "mlt.", "suggest.", "terms.",
-             "expand.", "f.")  # fmt: skip
-_WITH_WORDS = ("q", "query", "prefix", "contains", "regex", "lower", "upper", "cfq")
+# Families of them (Solr's); all others of a family may have words.
+_FAMILIES = {
+    family: names(known)
+    for family, known in {
+        "facet": "field limit offset mincount sort missing method enum.cache.mindf threads exists "
+        "overrequest.count overrequest.ratio pivot pivot.mincount range range.hardend range.other "
+        "range.include range.method interval heatmap heatmap.gridlevel heatmap.format "
+        "contains.ignorecase",
+        "hl": "fl snippets fragsize method simple.pre simple.post tag.pre tag.post encoder "
+        "requirefieldmatch usephrasehighlighter highlightmultiterm mergecontiguous "
+        "maxanalyzedchars fragmenter alternatefield maxalternatefieldlength formatter "
+        "preservemulti bs.type bs.language bs.country score.k1 score.b score.pivot defaultsummary",
+        "group": "field limit offset format main ngroups sort truncate facet cache.percent",
+        "stats": "field facet calcdistinct",
+        "spellcheck": "count collate dictionary build reload onlymorepopular extendedresults "
+        "maxcollations maxcollationtries accuracy alternativetermcount collateextendedresults "
+        "maxresultsforsuggest",
+        "mlt": "fl mintf mindf maxdf maxdfpct minwl maxwl maxqt maxntp boost qf count "
+        "match.include match.offset interestingterms",
+        "suggest": "dictionary count build reload buildall reloadall",
+        "terms": "fl limit sort mincount maxcount raw lower.incl upper.incl regex.flag ttf",
+        "expand": "rows sort field",
+    }.items()
+}
+_OF_FIELD = re.compile(r"f\.[\w.-]+?\.((?:facet|hl)\.[\w.]+)")
+# The form of what says how: fields, numbers, directions. On a server that is not known a number may
+# be that of an order.
+_PLAIN_HOW = re.compile(r"[\w.,:*+\-\s^<>%=|@/!~&;]*")
+_LOCAL_HOW = re.compile(r"\{!(?:\w+(?:=[\w.,$]+)?\s*)+\}")
+_PLAIN_NAME = re.compile(r"[A-Za-z_.,:+*\- ]{0,40}")
 _IN_BRACKETS = re.compile(r"(?:drilldowns?|columns|slices)\[[^]]*\].*?([\w]+)$")
 
 # Those that have no value where they are asked for; any other without one may be what was typed.
@@ -102,10 +139,13 @@ def in_path(path: str, of: Words) -> str:
         known = _known(name)
         if known.replace("-", "_") in _WHO:
             continue
-        if equals and not _says_how(known, before, value):
-            plain = unquote_plus(value, errors="surrogateescape")
-            put = _value(known, plain, of)
-            value = quote(put, safe="!'()*,:@/$-._~", errors="surrogateescape")
+        if equals:
+            if _says_how(known, before, value):
+                put = _how_written(before, value, of)
+            else:
+                put = _value(known, unquote_plus(value, errors="surrogateescape"), of)
+            if put is not None:
+                value = quote(put, safe="!'()*,:@/$-._~", errors="surrogateescape")
         elif known and not equals and not _says_how(known, before) and known not in _FLAGS:
             name = _typed(name, of)
         kept += name + equals + value + behind
@@ -150,11 +190,27 @@ def _known(name: str) -> str:
 def _says_how(known: str, path: str, value: str = "") -> bool:
     if found := _IN_BRACKETS.fullmatch(known):
         return found[1] in _IN_BRACKETS_HOW
-    if known in _HOW or any(known in own and of.match(path) for of, own in _OF_SERVERS):
+    of_server = any(of.match(path) for of, _ in _OF_SERVERS)
+    if known in _HOW:
+        return of_server or _PLAIN_NAME.fullmatch(unquote_plus(value)) is not None
+    if any(known in own and of.match(path) for of, own in _OF_SERVERS):
         return True
-    if known.startswith(_FAMILIES) and _OF_SERVERS[1][0].match(path):
-        return known.rpartition(".")[2] not in _WITH_WORDS
+    if _OF_SERVERS[1][0].match(path):
+        of_field = _OF_FIELD.fullmatch(known)
+        family, _, rest = (of_field[1] if of_field else known).partition(".")
+        if rest in _FAMILIES.get(family, ()):
+            return True
     return known in _COUNTS and re.fullmatch(r"-?\d*", value) is not None
+
+
+def _how_written(path: str, value: str, of: Words) -> str | None:
+    """What says how, if there are other words in it; None where it stays."""
+    plain: str = unquote_plus(value, errors="surrogateescape")
+    if _PLAIN_HOW.fullmatch(_LOCAL_HOW.sub("", plain)) and not _TWICE.search(plain):
+        return None
+    if _OF_SERVERS[0][0].match(path):  # Groonga's functions have names of columns, and literals
+        return _LITERAL.sub(lambda found: in_text(found[0], of), plain)
+    raise NotAnonymised("a parameter that says how to answer, with a function or a literal in it")
 
 
 def _value(known: str, plain: str, of: Words) -> str:
@@ -192,20 +248,30 @@ def _typed(name: str, of: Words) -> str:
     return quote(in_text(plain, of), safe=".-_~", errors="surrogateescape")
 
 
+def _unquoted(segment: str) -> str:
+    """What a segment says, however often its signs were encoded."""
+    plain = unquote(segment, errors="surrogateescape")
+    while _TWICE.search(plain) and (again := unquote(plain, errors="surrogateescape")) != plain:
+        plain = again
+    return plain
+
+
 def _segments(path: str, of: Words) -> list[str]:
     """The path itself: its numbers and tokens, and what follows a segment that searches."""
     found, searching = [], False
     of_index = re.search(r"/_|^/(?:solr|d)/", path) is not None  # names of indexes stay
     for whole in path.split("/"):
         segment, *parameters = whole.split(";")
-        token = not of_index and _TOKEN.fullmatch(unquote_plus(segment)) is not None
+        plain = _unquoted(segment)
+        token = not of_index and _TOKEN.fullmatch(plain) is not None
         if segment.isdigit():
             told = of(segment)
         elif segment and (searching or token):
-            told = quote(in_text(unquote_plus(segment), of), safe=".-_~@")
+            told = quote(in_text(plain, of), safe=".-_~@+,:()")
         else:
             told = segment
-        searching = bool(_SEARCHING.search(segment))
+        searches = bool(_SEARCHING.search(segment))
+        searching = searches if of_index else searching or searches
         for parameter in parameters:
             name, equals, value = re.sub("(?i)%3d", "=", parameter, count=1).partition("=")
             if not equals:
@@ -214,6 +280,11 @@ def _segments(path: str, of: Words) -> list[str]:
                 told += f";{name}={_typed(value, of)}"
         found.append(told)
     return found
+
+
+def _signed(number: str, of: Words) -> str:
+    digits = number.lstrip("-")
+    return number[: len(number) - len(digits)] + of(digits)
 
 
 def _script(text: str, of: Words) -> str:
@@ -225,8 +296,12 @@ def _script(text: str, of: Words) -> str:
             return found[0]
         if columns.search(text, max(0, found.start() - 20), found.start()):
             return found[0]
+        if point := _POINT.fullmatch(found[0]):
+            return f"{point[1]}{_signed(point[2], of)}{point[3]}{_signed(point[4], of)}{point[1]}"
         return in_text(found[0], of)
 
     if re.search(r"\bsub_filter\s*\(", text):
         raise NotAnonymised("a script inside of a script")
+    if _BARE.search(_LITERAL.sub('""', text)):
+        raise NotAnonymised("a script that compares with a name, or with a word without quotes")
     return _QUOTED.sub(put, text)

@@ -18,18 +18,23 @@ from typing import Any
 
 import numpy as np
 
+from searchbench import _core
 from searchbench.errors import QueryError
 from searchbench.logs.anonymous.bodies import in_body
 from searchbench.logs.anonymous.paths import in_class, in_path
 from searchbench.logs.anonymous.pseudonyms import Pseudonyms
-from searchbench.logs.anonymous.statements import DOLLAR, in_statement
+from searchbench.logs.anonymous.statements import in_statement
 from searchbench.logs.anonymous.words import NotAnonymised, Words, in_text, of_numbers_too
 from searchbench.logs.entries import UNKNOWN
-from searchbench.logs.searches import Lost, Searches
+from searchbench.logs.searches import UNNAMED, Lost, Searches
 from searchbench.workload.queries.analysis import lower
 
+_NEXT = {
+    a: b
+    for row in ("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "123456789")
+    for a, b in zip(row, row[1:] + row[0], strict=True)
+}
 _WHY = "cannot be anonymised: "
-_OTHERS = "classes that are not named, for their words could not be told from names"
 
 
 def without_unsafe(of: Searches) -> Searches:
@@ -39,7 +44,7 @@ def without_unsafe(of: Searches) -> Searches:
     unsafe = []
     for number, line in enumerate(of.lines):
         try:
-            _line(line, str, of.formats)
+            _insist_safe(line, of.formats)
         except NotAnonymised as reason:
             unsafe.append(number)
             left_out[_WHY + str(reason)] += times[number]
@@ -55,6 +60,24 @@ def without_unsafe(of: Searches) -> Searches:
         )  # fmt: skip
     classes = tuple(sorted(lost.items(), key=lambda one: (-one[1], one[0])))
     return replace(kept, left_out=left_out, lost=Lost(_share(of, kept), classes))
+
+
+def _insist_safe(line: Mapping[str, Any], formats: Sequence[str]) -> None:
+    """NotAnonymised where a line cannot get other words, or where the reader of logs, which has no
+    part in giving other words, takes other parts of the statement for its values.
+    """
+    other = _line(line, _next, formats)
+    if "sql" in line and any(
+        _core.class_of_request("", line["sql"], dialect)
+        != _core.class_of_request("", other["sql"], dialect)
+        for dialect in _dialects(formats)
+    ):
+        raise NotAnonymised("a statement that can be read in two ways")
+
+
+def _next(word: str) -> str:
+    """Another word of the same form for each: to see what is replaced, and what stays."""
+    return "".join(_NEXT.get(c, c) for c in word)
 
 
 def _share(of: Searches, kept: Searches) -> float | None:
@@ -111,7 +134,7 @@ def without_classes(of: Searches, names: Pseudonyms) -> Searches:
     }
     told: Counter[str] = Counter()
     for name, n in lost.items():
-        told[other.get(name, _OTHERS)] += n
+        told[other.get(name, UNNAMED)] += n
     return replace(of, lost=replace(of.lost, classes=tuple(told.most_common())))
 
 
@@ -130,8 +153,6 @@ def _line(line: Mapping[str, Any], of: Words, formats: Sequence[str]) -> dict[st
     found, of = dict(line), of_numbers_too(of)
     if "sql" in found:
         found["sql"] = in_statement(found["sql"], of, _dialects(formats))
-        # A fingerprint has no values but these.
-        found["class"] = DOLLAR.sub("?", str(found["class"]))
     elif "path" in found:
         found["class"] = in_class(str(found["class"]), found["path"], of)
         found["path"] = in_path(found["path"], of)

@@ -1,6 +1,7 @@
 r"""Statements of SQL with other words: in literals, and numbers. Comments go.
 
-What says how to answer, or would be refused if it were made up, stays:
+What says how to answer, or would be refused if it were made up, stays, if it has the form of that
+(how.py), and so nobody's words:
 
     literals  the configuration of a text search, weights of its words, options of ts_headline;
               what is cast to a name ('english'::regconfig); names in JSON (``data->>'author'``);
@@ -20,6 +21,7 @@ from typing import Any
 
 import orjson
 
+from searchbench.logs.anonymous.how import says_how
 from searchbench.logs.anonymous.words import NotAnonymised, Words, in_text, names
 
 _COMMENT = {
@@ -37,43 +39,40 @@ _LITERALS = {
 _TOKENS = {
     dialect: re.compile(
         rf"(?P<comment>{_COMMENT[dialect]})|{_LITERALS[dialect]}"
-        r"|(?P<hex>\b0x[0-9a-fA-F]+\b)|(?P<open>['\"`])"
+        r"|(?P<hex>\b0x[0-9a-fA-F]+\b)|(?P<binary>\b0b[01]+\b)|(?P<open>['\"`])"
         r"|(?P<kept>\b(?:LIMIT|OFFSET|TOP|FETCH\s+(?:FIRST|NEXT))\s+\d+(?:\s*,\s*\d+)?)"
-        r"|(?P<word>[^\W\d][\w$]*)|(?P<number>\d+(?:[eE][+-]?\d+)?)|(?P<blank>\s+)"
+        r"|(?P<word>[^\W\d][\w$]*)|(?P<number>\d+(?:_\d+)*(?:[eE][+-]?\d+)?)|(?P<blank>\s+)"
         r"|(?P<sign>::|[-\#]>>?|!?~~?\*?|.)",
         re.IGNORECASE | re.DOTALL,
     )
     for dialect in ("postgresql", "")
 }
-_OPTION = re.compile(r"(?is)\bOPTION\s+\w+\s*=\s*(?=[\w('\"])(?:'(?:[^'\\]|\\.|'')*'|[^;'])*")
-_NOTED = re.compile(r"(?i)(?<=comment)(\s*=\s*)'((?:[^'\\]|\\.|'')*)'")
-DOLLAR = re.compile(r"(\$(?:[^\W\d]\w*)?\$).*?\1", re.DOTALL)
+_OPTION = re.compile(
+    rf"(?is)\bOPTION\s+(?:,?\s*\w+\s*=\s*(?:{_ESCAPED}|\w+\s*\(\s*{_ESCAPED}\s*\)|[\w.-]+"
+    r"|\([\w\s=,.-]*\)))+"
+)
+# Literals in them: all but the formula of a ranker are anybody's.
+_NOTED = re.compile(rf"(?is)(\bexpr\s*\(\s*)?({_ESCAPED})")
 _GOES_ON = re.compile(r"(?i)\s*[-+*/%.=<>!|&^]|\s+(?:div|mod|in|between)\b")
 _SHARE = re.compile(r"\.\d")
 _MORE = re.compile(r"\s*(?:::\s*\w+\s*)?,")
+_SPELT = re.compile(r"(?<!\\)(?:\\\\)*\\[^\WbfnrtZ0_]")
+_NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _CAST = re.compile(r"\s*::\s*(\w+)")
 _CONFIGURED = re.compile(r"(?:\w*to_tsquery|\w*to_tsvector|ts_headline|websearch_to_tsquery)")
 _HEADLINE = re.compile(
     r"(?is)(?:\s*,?\s*(?:StartSel|StopSel|MaxWords|MinWords|ShortWord|HighlightAll|MaxFragments"
     r"|FragmentDelimiter)\s*=\s*(?:\"[^\"]*\"|[^,\"]*))+"
 )
-_TIME = re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?|[+-]\d\d:\d\d")
 _JSON_PATH = re.compile(r"\$(?:\.\w+|\.\"\w+\"|\[[\d*]+\]|\.\*)*")
 
 
-# Literals that say how: the first argument of the one, those after the first of the other.
-_FIRST = names("date_trunc date_part extract timezone date_bin current_setting")
-_LATER = names(
-    "date_trunc to_char to_date to_timestamp to_number date_format str_to_date time_format "
-    "convert_tz encode decode setweight ts_filter json_to_tsvector jsonb_to_tsvector"
-)
 _FLAGS = {"regexp_replace": 3, "regexp_match": 2, "regexp_matches": 2, "regexp_like": 2}
 _TYPES = names(
     "decimal numeric dec char varchar character varying binary varbinary bit float double "
     "timestamp timestamptz time timetz datetime signed unsigned vector halfvec"
 )
 _NUMBERS_STAY = _TYPES | names("sleep pg_sleep benchmark percentile_cont percentile_disc")
-_HOW = names("interval zone collate separator escape uescape")
 _ENDS_BY = names("kept limit offset having where select union option fetch for window within facet")
 _TRUE = names("t f true false")
 
@@ -130,7 +129,10 @@ def _in_dialect(text: str, of: Words, dialect: str) -> str:
     told, at = "", 0
     for option in _options(text):
         told += _in_part(text[at : option.start()], of, dialect)
-        told += _NOTED.sub(lambda c: f"{c[1]}'{in_text(c[2], of, 'escaped')}'", option[0])
+        told += _NOTED.sub(
+            lambda c: c[0] if c[1] else f"'{in_text(_plainly(c[2][1:-1]), of, 'escaped')}'",
+            option[0],
+        )
         at = option.end()
     return told + _in_part(text[at:], of, dialect)
 
@@ -157,6 +159,8 @@ def _in_part(text: str, of: Words, dialect: str) -> str:
             told.append(run)
             continue
         if kind == "comment":
+            if postgresql and run.startswith("/*") and "/*" in run[2:]:
+                raise NotAnonymised("a comment inside of a comment")
             told.append(" ")
             continue
         if kind == "number":
@@ -166,6 +170,8 @@ def _in_part(text: str, of: Words, dialect: str) -> str:
             tag = found["tag"]
             language = _language(where, "", postgresql=True, plain=True)
             told.append(tag + in_text(run[len(tag) : -len(tag)], of, language) + tag)
+        elif kind == "binary":
+            told.append(f"0b{int(of(str(int(run[2:], 2)))):b}")
         elif kind == "hex":
             told.append("0x" + _hexadecimal(run[2:], of))
         elif kind == "xliteral":
@@ -194,7 +200,8 @@ def _stays(where: _Where, text: str, at: int) -> bool:
 def _number(run: str, text: str, at: int, of: Words) -> str:
     if run == "0" and _SHARE.match(text, at):
         return run  # a share stays one
-    return re.sub(r"^\d+", lambda digits: of(digits[0]), run)
+    digits = run.lower().partition("e")[0]
+    return re.sub(r"\d+", lambda d: of(d[0]), digits) + run[len(digits) :]
 
 
 def _hexadecimal(digits: str, of: Words) -> str:
@@ -215,10 +222,19 @@ def _literal(inner: str, found: re.Match[str], of: Words, where: _Where, dialect
     if _is_how(inner, where, to, more=more, postgresql=postgresql):
         return inner
     if dialect == "sphinxql":
-        return in_text(inner, of, "@")
+        matched = where.stack[-1].function == "match"
+        return in_text(inner, of, "@") if matched else in_text(_plainly(inner), of, "escaped")
     if (told := _json(inner, of)) is not None:
         return told
-    return in_text(inner, of, _language(where, to, postgresql=postgresql, plain=plain))
+    language = _language(where, to, postgresql=postgresql, plain=plain)
+    return in_text(_plainly(inner) if language == "escaped" else inner, of, language)
+
+
+def _plainly(inner: str) -> str:
+    """What stands between quotes, if its escapes hide no letters."""
+    if _SPELT.search(inner):
+        raise NotAnonymised("a literal with escapes that may be letters")
+    return inner
 
 
 def _language(where: _Where, to: str, *, postgresql: bool, plain: bool) -> str:
@@ -235,9 +251,7 @@ def _language(where: _Where, to: str, *, postgresql: bool, plain: bool) -> str:
 def _is_how(inner: str, where: _Where, to: str, *, more: bool, postgresql: bool) -> bool:
     here = where.stack[-1]
     first, named = here.commas == 0, re.fullmatch(r"[\w.]+", inner) is not None
-    if where.before in _HOW or to == "interval" or _TIME.fullmatch(inner):
-        return True
-    if (first and here.function in _FIRST) or (not first and here.function in _LATER):
+    if says_how(inner, to or where.before, here.function, here.commas):
         return True
     if not first and here.commas >= _FLAGS.get(here.function, 99):
         return re.fullmatch(r"[a-z]{1,4}", inner) is not None
@@ -268,7 +282,10 @@ def _json(inner: str, of: Words) -> str | None:
 
 def _values(value: Any, of: Words) -> Any:
     if isinstance(value, dict):
-        return {name: _values(inner, of) for name, inner in value.items()}
+        return {
+            name if _NAME.fullmatch(name) else in_text(name, of): _values(inner, of)
+            for name, inner in value.items()
+        }
     if isinstance(value, list):
         return [_values(inner, of) for inner in value]
     if isinstance(value, str):

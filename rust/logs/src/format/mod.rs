@@ -38,12 +38,12 @@ use crate::tally::Tally;
 
 /// The class of a request by itself, as that of the same request in a log: of a path with its method,
 /// of any other text as a statement of SQL.
-pub fn class_of(method: &[u8], text: &[u8]) -> Vec<u8> {
+pub fn class_of(method: &[u8], text: &[u8], dialect: Dialect) -> Vec<u8> {
     let mut class = Vec::new();
     if text.starts_with(b"/") && !text.starts_with(b"/*") {
         access::target(method, text, &[], &mut class, &mut Vec::new());
     } else {
-        statement(text, Dialect::Mysql, &mut class);
+        statement(text, dialect, &mut class);
     }
     class
 }
