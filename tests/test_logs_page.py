@@ -127,7 +127,7 @@ def test_the_sentence_says_whose_times_it_has(tmp_path: Path) -> None:
     assert "the 10 searches whose time the log has (10 % of all) took" in judged(few).headline
     untimed = rows(tmp_path / "b.jsonl", [{"q": "x", "time": 1_767_225_600 + i} for i in range(9)])
     assert judged(untimed, format="json").headline.startswith(
-        "The log has 9 searches, and does not say how long they took"
+        "The log has 9 searches, and no field that is known to say how long they took"
     )
     none = replace(judged(untimed, format="json"), all=None, others=7, parts=0)
     assert headline(none) == "None of the 7 entries that were read is a search."

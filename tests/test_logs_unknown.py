@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from searchbench.analysis.logs.as_json import as_json
 from searchbench.analysis.logs.judge import judge_log
 from searchbench.analysis.logs.model import LogJudgement
 from searchbench.analysis.logs.remarks import bound
+from searchbench.errors import QueryError
 from searchbench.logs.counts import Options, count
 from searchbench.logs.sources import find
 
@@ -100,3 +102,20 @@ def test_numbers_of_words_are_told_apart_only_beyond_chance(tmp_path: Path) -> N
     assert told.startswith("The p95 of searches of 5 words is ")
     assert " times that of searches of " in told
     assert told.count(" to ") == 2, "with both intervals"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_log_whose_first_line_is_longer_than_a_head_is_known_by_the_others(
+    tmp_path: Path, packed: bool
+) -> None:
+    line = '{{"timestamp": "2026-11-22T10:00:0{n}Z", "took_ms": 12, "query": "{words}"}}\n'
+    text = "".join(line.format(n=n, words="red " * (3_000_000 if n == 0 else 1)) for n in range(3))
+    path = tmp_path / ("app.log.gz" if packed else "app.log")
+    path.write_bytes(gzip.compress(text.encode(), 1) if packed else text.encode())
+    (source,) = count(find([path]), Options()).sources
+    assert (source["format"], source["entries"], source["unread"]) == ("json", 3, 0)
+    assert source["longest_line"] > 12_000_000
+    alone = tmp_path / "alone.log"
+    alone.write_text("x" * 200_000)
+    with pytest.raises(QueryError, match="no log of a known kind"):
+        count(find([alone]), Options())

@@ -80,7 +80,8 @@ pub enum Opened {
     Stream(Box<dyn Read + Send>, Damage),
 }
 
-/// Opens a file, or standard input where the path is "-", and reads its head, unpacked.
+/// Opens a file, or standard input where the path is "-", and reads its head, unpacked. Where the first
+/// line is longer than a head, the head is its beginning and the lines that follow it.
 ///
 /// Err with a sentence where it cannot be read, or is packed in a way that is not read.
 pub fn open(path: &str) -> Result<(Opened, Vec<u8>), String> {
@@ -100,6 +101,12 @@ pub fn open(path: &str) -> Result<(Opened, Vec<u8>), String> {
                 let mut head = vec![0; HEAD];
                 let n = file.read_at(&mut head, 0).map_err(failed)?;
                 head.truncate(n);
+                if n == HEAD && memchr::memchr(b'\n', &head).is_none() {
+                    let from = line_end(&file, n as u64).map_err(failed)?;
+                    head.resize(2 * HEAD, 0);
+                    let more = read_at(&file, &mut head[HEAD..], from).map_err(failed)?;
+                    head.truncate(HEAD + more);
+                }
                 return Ok((Opened::File(Arc::new(file), kind.len()), head));
             }
         }
@@ -138,8 +145,38 @@ pub fn open(path: &str) -> Result<(Opened, Vec<u8>), String> {
     if let Some(why) = damage.why().filter(|_| head.is_empty()) {
         return Err(format!("{path} is damaged: {why}"));
     }
-    let whole = io::Cursor::new(head.clone()).chain(plain);
+    let mut read = head.clone();
+    if head.len() == HEAD && memchr::memchr(b'\n', &head).is_none() {
+        while read.len() < LONGEST && memchr::memchr(b'\n', &read[head.len()..]).is_none() {
+            let (at, most) = (read.len(), (LONGEST - read.len()).min(BLOCK));
+            (&mut plain)
+                .take(most as u64)
+                .read_to_end(&mut read)
+                .map_err(failed)?;
+            if read.len() == at {
+                break;
+            }
+        }
+        let end = memchr::memchr(b'\n', &read[head.len()..]).map(|n| head.len() + n);
+        let next = &read[end.unwrap_or(read.len())..];
+        head.extend_from_slice(&next[..next.len().min(HEAD)]);
+    }
+    let whole = io::Cursor::new(read).chain(plain);
     Ok((Opened::Stream(Box::new(whole), damage), head))
+}
+
+/// Where the line that goes on at `from` ends, before its line break; where it is too long, somewhere.
+fn line_end(file: &File, from: u64) -> io::Result<u64> {
+    let (mut at, mut bytes) = (from, vec![0; BLOCK]);
+    while at < LONGEST as u64 {
+        let n = read_at(file, &mut bytes, at)?;
+        match memchr::memchr(b'\n', &bytes[..n]) {
+            Some(end) => return Ok(at + end as u64),
+            None if n < bytes.len() => return Ok(at + n as u64),
+            None => at += n as u64,
+        }
+    }
+    Ok(at)
 }
 
 fn packed(head: &[u8]) -> Option<&'static str> {

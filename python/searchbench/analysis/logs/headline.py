@@ -16,6 +16,7 @@ from searchbench.analysis.logs.remarks import (
     MANY,
     bound,
     cut_off,
+    has_fields,
     heaviest,
     named_class,
     percent,
@@ -47,6 +48,8 @@ def _with_commas(texts: list[str]) -> list[str]:
 def _times(of: LogJudgement, all_: Row) -> str:
     n = f"{all_.n:,} {'search' if all_.n == 1 else 'searches'}"
     if not all_.quantiles_s:
+        if has_fields(of):
+            return f"The log has {n}, and no field that is known to say how long they took"
         return f"The log has {n}, and does not say how long they took"
     whose = f"the {n}"
     if cut_off(of) is not None:

@@ -86,7 +86,10 @@ def bound(value: float | None, resolution_s: float | None) -> str:
 def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
     if not all_.quantiles_s:
         yield Remark(
-            "note", "No times", "The log does not say how long its searches took.",
+            "note", "No times",
+            "The log has no field that is known to say how long its searches took."
+            if has_fields(of)
+            else "The log does not say how long its searches took.",
             _without_times(of),
         )  # fmt: skip
         return
@@ -121,9 +124,14 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         yield Remark("note", "Bands", _bands(of.bands, of.resolution_s))
 
 
+def has_fields(of: LogJudgement) -> bool:
+    """Whether a log has fields with names, of which one may have what is not known."""
+    return bool({str(s["format"]) for s in of.sources if s["entries"]} & _FIELDS)
+
+
 def _without_times(of: LogJudgement) -> str:
     """What to do where no time was read: another field may have it, or the server must write it."""
-    if {str(s["format"]) for s in of.sources if s["entries"]} & _FIELDS:
+    if has_fields(of):
         return (
             "If a field has the times, name the field and its unit: --column NAME=duration:ms "
             "(or s, us, ns)."
