@@ -80,6 +80,32 @@ def test_a_damaged_file_that_has_little_before_is_known_again(tmp_path: Path, ho
     assert [s["entries"] for s in kept.counts.sources] == [b"".join(frames).count(b"\n")]
 
 
+@pytest.mark.parametrize("how", ["gz", "zst"])
+def test_what_may_be_none_of_a_log_is_not_added_to_a_record(tmp_path: Path, how: str) -> None:
+    """Bytes that were changed are often found only at the end, if at all: by then all is read."""
+    whole, path = packed(how), tmp_path / "logs" / f"b.jsonl.{how}"
+    path.parent.mkdir()
+    half = len(whole) // 2
+    changed = whole[:half] + bytes(b ^ 0x55 for b in whole[half : half + 2]) + whole[half + 2 :]
+    path.write_bytes(changed)
+    of = judge_log(count(find([path]), Options()))
+    assert "may be none of the log, but are in the figures" in said(of, "A damaged file")
+    record = tmp_path / "record"
+    with pytest.raises(QueryError, match="bytes of it were changed, so nothing of it is added"):
+        records.add(record, find([path.parent]), Options())
+    (tmp_path / "logs" / "a.jsonl").write_bytes(LINES[: len(LINES) // 3])
+    for _ in range(2):
+        kept = records.add(record, find([path.parent]), Options())
+        assert read_of(kept, path.name) == 0
+        assert "bytes of it were changed" in said(judge_log(kept.counts), "Left out")
+        assert kept.counts.numbers("minutes", "n").sum() == read_of(kept, "a.jsonl")
+    path.write_bytes(whole)
+    last = records.add(record, find([path.parent]), Options())
+    at_once = records.add(tmp_path / "at-once", find([path.parent]), Options())
+    same(last.counts, at_once.counts, "as if it had never been damaged")
+    assert read_of(last, path.name) == 40_000
+
+
 def read_of(record: records.LogRecord, name: str) -> int:
     (n,) = (int(s["entries"]) for s in record.counts.sources if Path(s["path"]).name == name)
     return n

@@ -47,8 +47,10 @@ LOG_BLOCK_BYTES: int
 # Notes on a log: how many of its lines are very long, and were cut because they were too long.
 LOG_LONG_LINES: str
 LOG_CUT_LINES: str
-# That a packed file is damaged, and was read up to there.
+# That a packed file is damaged, and was read up to there; that bytes of it were changed, so it is
+# not known from where on.
 LOG_DAMAGED: str
+LOG_CORRUPT: str
 # Notes on hours in which clocks are set: no zone is known and the clock went back as if it were set
 # back; entries of the first passing of an hour that passed twice, and of the second. And of times
 # whose zone is letters that several zones share.

@@ -233,6 +233,16 @@ def settings(options: Options) -> dict[str, Any]:
     }
 
 
+def refused_source(source: Source, why: str) -> dict[str, Any]:
+    """What the core says of a source that is left out."""
+    return {
+        "path": source.path, "server": source.server, "format": "", "refused": why, "bytes": 0,
+        "skipped_bytes": source.skip_bytes, "lines": 0, "entries": 0, "unread": 0,
+        "longest_line": 0, "back": 0, "examples": [], "other_formats": [],
+        "notes": {},
+    }  # fmt: skip
+
+
 def own_names(found: dict[str, Any], source: Source, path: str) -> None:
     """What became of a source that was read at ``path``, with the source's own path."""
     found["path"] = source.path

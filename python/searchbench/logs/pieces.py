@@ -17,7 +17,14 @@ from typing import Any
 
 from searchbench import _core
 from searchbench.errors import QueryError
-from searchbench.logs.counts import Counts, Options, insist_known, named_format, read_into
+from searchbench.logs.counts import (
+    Counts,
+    Options,
+    insist_known,
+    named_format,
+    read_into,
+    refused_source,
+)
 from searchbench.logs.mixed import with_others
 from searchbench.logs.parquet import readable, with_names
 from searchbench.logs.sources import STANDARD_INPUT, Source
@@ -69,7 +76,7 @@ def looked_at(
                 path, named=named or source.format, keep_tail=options.keep_tail
             )
         if not form:
-            refused[number] = _refused(source, with_names(why, [source], [path]))
+            refused[number] = refused_source(source, with_names(why, [source], [path]))
             continue
         size, mark = _size_and_mark(source)
         goes_on = number + 1 < len(sources) and sources[number + 1].follows
@@ -195,16 +202,6 @@ def in_any_order(counts: Counts) -> bool:
 
 def _blocks(length: int, source: Source) -> int:
     return -(-max(0, length - source.skip_bytes) // BLOCK_BYTES)
-
-
-def _refused(source: Source, why: str) -> dict[str, Any]:
-    """What the core says of a source that is left out."""
-    return {
-        "path": source.path, "server": source.server, "format": "", "refused": why, "bytes": 0,
-        "skipped_bytes": source.skip_bytes, "lines": 0, "entries": 0, "unread": 0,
-        "longest_line": 0, "back": 0, "examples": [], "other_formats": [],
-        "notes": {},
-    }  # fmt: skip
 
 
 def _size_and_mark(source: Source, size: int | None = None) -> tuple[int, str]:

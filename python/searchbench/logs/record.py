@@ -26,8 +26,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from searchbench import _core
-from searchbench.errors import RecordError
-from searchbench.logs.counts import TEXTS, Counting, Counts, Options, Stored, count
+from searchbench.errors import QueryError, RecordError
+from searchbench.logs.counts import (
+    TEXTS,
+    Counting,
+    Counts,
+    Options,
+    Stored,
+    count,
+    finished,
+    refused_source,
+)
 from searchbench.logs.opened import joined, kept, open_in, with_open
 from searchbench.logs.rotated import in_order
 from searchbench.logs.sources import (
@@ -161,18 +170,11 @@ def add(
         names_before = _names(stored) | _names(open_)
         entries_before = sum(s["entries"] for s in whole)
     known = called_as_before(known_again(sources, read_before), read_before)
-    known = in_order(known, options)
-    with TemporaryDirectory(prefix="searchbench-logs-") as folder:
-        try:
-            made = counting(
-                [with_header(source, Path(folder)) for source in known],
-                replace(options, keep_tail=True),
-                stored,
-                on_tick,
-            )
-        except RecordError:
-            _insist_same(path, before)  # what was counted before is gone then
-            raise
+    try:
+        known, made = _counted(known, options, stored, on_tick, counting)
+    except RecordError:
+        _insist_same(path, before)  # what was counted before is gone then
+        raise
     for source, read in zip(known, made.sources, strict=True):
         read["tail"] = tail(called_now(source), int(read["read_bytes"]))
         read["folder"] = folder_of(source.path)
@@ -194,6 +196,46 @@ def add(
     }
     _write(path, made.tables, about, before)
     return LogRecord(path, shown, about)
+
+
+def _counted(
+    sources: list[Source],
+    options: Options,
+    stored: Stored | None,
+    on_tick: Callable[[int], object] | None,
+    counting: Counting,
+) -> tuple[list[Source], Counts]:
+    """What is new, together with what is stored, and the sources in the order of reading.
+
+    A file of which packed bytes were changed is left out: what was read of it could not be told
+    from the log, nor taken back when a whole file comes in its place.
+    """
+    changed: list[Source] = []
+    while True:
+        known = in_order([source for source in sources if source not in changed], options)
+        if changed and not known:
+            raise QueryError(_changed(changed[0]))
+        with TemporaryDirectory(prefix="searchbench-logs-") as folder:
+            made = counting(
+                [with_header(source, Path(folder)) for source in known],
+                replace(options, keep_tail=True),
+                stored,
+                on_tick,
+            )
+        notes = zip(known, made.sources, strict=True)
+        paths = {source.path for source, read in notes if read["notes"].get(_core.LOG_CORRUPT)}
+        if not paths:
+            break
+        changed += [source for source in sources if source.path in paths]
+    left_out = [finished(one, refused_source(one, _changed(one))) for one in changed]
+    return [*known, *changed], Counts(made.tables, [*made.sources, *left_out])
+
+
+def _changed(source: Source) -> str:
+    return (
+        f"{source.path} is packed, and bytes of it were changed, so nothing of it is added; copy "
+        "it again from where it was packed"
+    )
 
 
 def _joined(before: list[dict[str, Any]], read: list[dict[str, Any]]) -> list[dict[str, Any]]:

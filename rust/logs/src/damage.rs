@@ -1,4 +1,5 @@
-//! Packed logs that are damaged, as one is that is still written: they are read up to there.
+//! Packed logs that are damaged, as one is that is still written: they are read up to there. Where bytes
+//! within were changed, it is not known from where on what was unpacked is not what was packed.
 
 use std::io::{self, Read};
 use std::sync::{Arc, OnceLock};
@@ -12,6 +13,15 @@ impl Damage {
         self.0.get().map(String::as_str)
     }
 
+    /// What is noted of the source.
+    pub fn note(&self) -> Option<&'static str> {
+        let why = self.why()?.to_lowercase();
+        let changed = ["corrupt", "checksum"]
+            .iter()
+            .any(|word| why.contains(word));
+        Some(if changed { CORRUPT } else { DAMAGED })
+    }
+
     /// What holds of another stream, which this one reads.
     pub fn take_over(&self, other: &Damage) {
         if let Some(why) = other.why() {
@@ -22,6 +32,8 @@ impl Damage {
 
 /// What is noted of such a source.
 pub const DAMAGED: &str = "packed bytes that are damaged, up to which was read";
+
+pub const CORRUPT: &str = "packed bytes that were changed, so what was read may be none of the log";
 
 /// A packed stream that ends where it is damaged.
 pub struct UpToDamage {

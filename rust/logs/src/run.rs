@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::damage::{DAMAGED, Damage};
+use crate::damage::Damage;
 use crate::format::{Before, Format, Out, Reader, Seen, Settings, after, reader};
 use crate::look::{end_of, open_from, opened};
 use crate::queries::{Local, Shared, give_back};
@@ -446,7 +446,9 @@ fn feed(
                         open.at_s = at_s;
                     }
                     read.open = open;
-                    read.seen.note(DAMAGED, u64::from(damage.why().is_some()));
+                    if let Some(what) = damage.note() {
+                        read.seen.note(what, 1);
+                    }
                 }
                 Err(e) => floor.fail(format!("{} is damaged: {e}", source.path)),
             }
@@ -773,8 +775,9 @@ fn whole(
                 return Ok(());
             }
         }
-        out.seen
-            .note(DAMAGED, u64::from(link.damage.why().is_some()));
+        if let Some(what) = link.damage.note() {
+            out.seen.note(what, 1);
+        }
         let (bytes, moved) = settled(&text, cutter.bytes, &mut open, goes_on);
         if goes_on {
             text = given_on(&mut open);

@@ -46,6 +46,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("LOG_LONG_LINES", searchbench_logs::format::LONG_LINES)?;
     m.add("LOG_CUT_LINES", searchbench_logs::format::CUT_LINES)?;
     m.add("LOG_HOUR_BACK", searchbench_logs::format::HOUR_BACK)?;
+    m.add("LOG_CORRUPT", searchbench_logs::damage::CORRUPT)?;
     m.add("LOG_DAMAGED", searchbench_logs::damage::DAMAGED)?;
     m.add("LOG_SLOW_REQUEST", searchbench_logs::format::SLOW)?;
     m.add("LOG_LETTERS", searchbench_logs::format::LETTERS)?;

@@ -58,6 +58,13 @@ def reading(of: LogJudgement) -> Iterator[Remark]:
                 "figures lack what follows.",
                 "Test it with gzip -t or zstd -t, and copy it again from where it was packed.",
             )  # fmt: skip
+        if notes.pop(_core.LOG_CORRUPT, 0):
+            yield Remark(
+                "warning", "A damaged file",
+                f"{name} is packed, and bytes of it were changed. {lines:,} lines were read. Those "
+                "behind the change may be none of the log, but are in the figures.",
+                "Copy it again from where it was packed.",
+            )  # fmt: skip
         if letters := notes.pop(_core.LOG_LETTERS, 0):
             yield Remark(
                 "warning", "Zone not known",
