@@ -358,6 +358,7 @@ def test_searches_that_cannot_be_anonymised_are_left_out_and_counted(tmp_path: P
         (PG, "SELECT * INTO foo FROM pages"),
         (PG, "SELECT 1 INTO TABLE foo FROM pages"),
         (PG, "SELECT nextval('s') FROM pages"),
+        (PG, "SELECT \"nextval\" ('s') FROM pages"),
         (PG, "SELECT pg_catalog.setval('s', 5) FROM pages"),
         (PG, "SELECT id FROM pages FOR NO KEY UPDATE SKIP LOCKED"),
         (PG, "SELECT id FROM pages WHERE a = 'C:\\' FOR UPDATE"),

@@ -94,7 +94,7 @@ _ASIDE = {
         re.DOTALL,
     ),
     "postgresql": re.compile(
-        r"""\b[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|/\*.*?(?:\*/|$)|--[^\n]*"""
+        r"""\b[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?P<name>(?:[^"]|"")*)"|/\*.*?(?:\*/|$)|--[^\n]*"""
         r"|(?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?P=tag)",
         re.DOTALL,
     ),
@@ -126,6 +126,9 @@ def _reads(statement: str, *dialects: str) -> bool:
 
 
 def _nothing(found: re.Match[str]) -> str:
+    name = found.groupdict().get("name")
+    if name and re.fullmatch(r"\w+", name) and re.match(r"\s*\(", found.string[found.end() :]):
+        return str(name)  # a function's
     return " " if found[0].startswith(("/", "-", "#")) else "''"
 
 
