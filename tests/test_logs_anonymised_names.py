@@ -89,6 +89,10 @@ SQL = (
         (WEB, "/by/joe%2540zanzibar.de/search?q=red", "/by/"),
         (WEB, "/by/joe@zanzibar/search?q=red", "/by/"),
         (WEB, "/search/author/zanzibar?q=red", "/search/"),
+        (WEB, "/_next/data/b1/joe@zanzibar.de/52.122/search?q=red", "/_next/data/"),
+        (WEB, "/d/joe@zanzibar.de/+49122555/search?q=red", "/d/"),
+        (WEB, "/solr/p/search/zanzibar/by/joe/zanzibar?q=red", "/solr/p/search/"),
+        (WEB, "/pages/_search/zanzibar?q=red", "/pages/_search/"),
         (WEB, "/search?q=red&order=A4122-zanzibar", "order="),
         (WEB, "/solr/p/select?q=red&expand.fq=a:zanzibar&facet.matches=zanzibar", "/select?q="),
         (WEB, "/solr/p/select?q=red&terms.list=zanzibar&f.a.facet.prefix=zanzibar", "/select?q="),
@@ -104,6 +108,7 @@ def test_what_says_who_asked_is_gone(tmp_path: Path, line: str, text: str, stays
     assert "zanzibar" not in told.lower()
     assert "122" not in told
     assert stays in told
+
 
 @pytest.mark.parametrize(
     ("text", "stays"),
@@ -147,7 +152,12 @@ def test_a_statement_of_an_application_with_names_in_double_quotes_is_left_out(
 ) -> None:
     """Such a name is a literal to MySQL; that is found before any word is replaced."""
     log = tmp_path / "app.json"
-    statements = ['SELECT "id" FROM "orders" WHERE a = 1', "SELECT id FROM orders WHERE a = 1"]
+    statements = [
+        'SELECT "id" FROM "orders" WHERE a = 1',
+        "SELECT id FROM orders WHERE a = 1",
+        'SELECT id FROM orders WHERE a="東京"',
+        'SELECT id FROM orders WHERE a="00"',
+    ]
     log.write_text("".join(
         json.dumps({"time": f"2026-11-20T20:39:0{n}Z", "took": 3, "sql": text}) + "\n"
         for n, text in enumerate(statements)
@@ -313,6 +323,23 @@ def test_forms_that_servers_check_are_kept_and_their_contents_are_not() -> None:
 def test_a_body_whose_words_are_not_told_from_names_is_not_anonymised(body: dict[str, Any]) -> None:
     with pytest.raises(NotAnonymised):
         in_body(body, NAMES.of)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["q={!frange l=4711 u=4712}author", "q=red&sort={!func v=Rumpel}", "q={!geofilt}&pt=45.1,-93.8",
+     "q=red&bf=termfreq(author,'zanzibar')", "q=red&fl=[child childFilter=author:zanzibar]"],
+)  # fmt: skip
+def test_a_function_of_solr_is_not_anonymised(query: str) -> None:
+    with pytest.raises(NotAnonymised):
+        in_path(f"/solr/films/select?{query}", NAMES.of)
+
+
+def test_parameters_of_solr_that_say_how_stay() -> None:
+    for query in ("fl=*,score&sort=score desc,id asc&qf=title^2 body&mm=2<-25%25 9<-3",
+                  "facet=true&facet.field={!ex=dt key=by}author&f.author.facet.limit=20&hl.fl=a,b",
+                  "group=true&group.field=author&spellcheck.count=5"):  # fmt: skip
+        assert in_path(f"/solr/films/select?{query}", NAMES.of) == f"/solr/films/select?{query}"
 
 
 @pytest.mark.parametrize("text", ["SELECT 'zanzibar", "SELECT b'0101'", "SELECT U&'\\0441'"])

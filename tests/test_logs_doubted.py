@@ -52,7 +52,8 @@ def test_a_status_that_nobody_knows_is_said_and_no_failure(tmp_path: Path) -> No
     ("path", "is_one"),
     [("/search", True), ("/api/productsearch", True), ("/_msearch", True), ("/searches/12", True),
      ("/solr/films/select", True), ("/find", True), ("/find-all", True), ("/suggestions", True),
-     ("/querySet", True), ("/research/papers", False), ("/js/jquery", False),
+     ("/querySet", True), ("/Search", True), ("/api/doSearch", True), ("/Research", False),
+     ("/research/papers", False), ("/js/jquery", False),
      ("/js/search.js", False), ("/css/select2.css", False), ("/findings", False),
      ("/selection", False), ("/multiselect", False), ("/img/search.svg", False)],
 )  # fmt: skip
@@ -204,3 +205,31 @@ def test_slow_requests_of_solr_beside_all_requests_are_said_to_count_twice(tmp_p
     )
     for one in (whole, slow):
         assert said(judged(one), "Counted twice") == ""
+
+
+def test_what_an_access_log_names_is_read(tmp_path: Path) -> None:
+    """``rt=`` is the time of the request, and no other is; names of parameters in capitals."""
+    log = tmp_path / "access.log"
+    line = '10.0.0.1 - - [22/Nov/2026:11:03:{i:02} +0000] "GET /a?Q=red+{i} HTTP/1.1" 200 9 "-" "" '
+    for named in ('rt=0.500 uct="0.001" urt="0.010"', 'urt=0.010 request_time="0.500"'):
+        log.write_text("".join(line.format(i=i) + named + "\n" for i in range(30)))
+        of = judged(log)
+        assert of.all is not None
+        assert (of.all.n, of.all.max_s) == (30, 0.5)
+    log.write_text("".join(line.format(i=i) + "urt=0.010\n" for i in range(30)))
+    of = judged(log)
+    assert of.all is not None
+    assert of.all.max_s is None
+
+
+def test_times_half_between_ticks_are_no_clock_s(tmp_path: Path) -> None:
+    rows = [{"time": AT + i, "took_ms": i % 50 + 0.5, "q": f"w{i}"} for i in range(5000)]
+    of = judged(objects(tmp_path / "a.jsonl", rows))
+    assert said(of, "Clock") == ""
+
+
+def test_more_names_than_are_told_apart_are_said(tmp_path: Path) -> None:
+    rows = [{"time": AT + i, "took_ms": 5, "q": "w", "index": f"i{i}"} for i in range(20_100)]
+    of = judged(objects(tmp_path / "a.jsonl", rows))
+    assert of.crowded == ("index",)
+    assert "more than 20,000 indexes" in said(of, "More names than are told apart")

@@ -46,6 +46,9 @@ TEXTS = {
 }
 PARAMETERS = ("q", "query", "s", "search", "term", "terms", "keyword", "keywords", "words", "text")
 DISTINCT = 10_000_000
+OTHERS = "(others)"
+"""The name of the names of a kind that were too many to be told apart."""
+MOST_NAMES = 20_000
 _PART_ROWS = 1 << 18  # that are added at once; the core takes copies of them
 
 

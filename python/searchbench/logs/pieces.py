@@ -18,6 +18,7 @@ from typing import Any
 from searchbench import _core
 from searchbench.errors import QueryError
 from searchbench.logs.counts import (
+    OTHERS,
     Counts,
     Options,
     insist_known,
@@ -32,7 +33,6 @@ from searchbench.logs.sources import STANDARD_INPUT, Source
 BLOCK_BYTES = _core.LOG_BLOCK_BYTES
 _MARK_BYTES = 4096  # at the beginning and at the end, by which a file is known to be the same
 _EXAMPLES = 5  # lines that could not be read, of a source
-_OTHERS = "(others)"  # the name of names that were too many
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def in_any_order(counts: Counts) -> bool:
     """
     if counts.numbers("dropped", "dropped").sum():
         return False
-    return _OTHERS not in set(counts.texts("groups", "name"))
+    return OTHERS not in set(counts.texts("groups", "name"))
 
 
 def _blocks(length: int, source: Source) -> int:

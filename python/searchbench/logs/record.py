@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 from searchbench import _core
 from searchbench.errors import QueryError, RecordError
 from searchbench.logs.counts import (
+    OTHERS,
     TEXTS,
     Counting,
     Counts,
@@ -54,7 +55,6 @@ from searchbench.whole import not_written, on_disk
 
 FORMAT = 1
 NEW_NAMES = 100  # of a kind, at most, that an increment names as new
-OTHERS = "(others)"  # the name of names that were too many
 FILE = "logs.json"
 _COUNTS = "counts-"
 # What only an increment that was cut short leaves without ``FILE``.

@@ -21,6 +21,7 @@ def as_json(of: LogJudgement) -> dict[str, Any]:
         "last_s": of.last_s,
         "zone": of.zone,
         "zones": dict(of.zones),
+        "more_names_than_told_apart": list(of.crowded),
         "during": asdict(of.during) if of.during else None,
         "remarks": [asdict(remark) for remark in of.remarks],
         "all": rows((of.all,))[0] if of.all else None,

@@ -71,7 +71,7 @@ def clock_of(of: Spread) -> Clock | None:
     while 2 * unit <= of.max_ns:
         near = (of.width <= unit) & (of.low <= _FAR * unit)
         if of.n[near].sum() >= _LOOKED_AT * of.count:
-            step, points = _step(np.rint(middle[near] / unit), of.n[near].astype(float))
+            step, points = _step(np.floor(middle[near] / unit + 0.5), of.n[near].astype(float))
             sure = points >= _TEETH
             if sure or (points == 2 and step >= _PLAIN and step * unit <= _TICK_NS):
                 return Clock(round(step * unit), unit, sure)

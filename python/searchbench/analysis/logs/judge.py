@@ -20,7 +20,7 @@ from searchbench.analysis.logs.published import beside
 from searchbench.analysis.logs.remarks import remarks
 from searchbench.analysis.logs.repeats import repeats
 from searchbench.analysis.logs.spread import Spread, finest
-from searchbench.logs.counts import Counts
+from searchbench.logs.counts import OTHERS, Counts
 from searchbench.logs.within import Within
 from searchbench.study.published import Published
 
@@ -112,6 +112,11 @@ def judge_log(
         served_by=groups.by("part", of_parts, _MOST),
         finer=finer(each),
         during=within,
+        crowded=tuple(
+            kind
+            for kind in (*_BY, "part", "other")
+            if any(groups.names[i] == OTHERS for i in groups.rows_of(kind))
+        ),
     )
     judged = _without_errors(judged)
     if published is not None:

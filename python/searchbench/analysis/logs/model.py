@@ -163,6 +163,8 @@ class LogJudgement:
     ``finer``: None where all servers' times are known equally finely; else what is said of all
     together goes by the coarsest.
 
+    ``crowded``: kinds of which a log has more names than are told apart.
+
     ``during``: the part of the log's time that is counted; None: all of it.
 
     ``served``: what agents and shards did for these searches, ``parts`` entries in all, and
@@ -201,6 +203,7 @@ class LogJudgement:
     worst_hour: Hour | None = None
     published: Beside | None = None
     during: Within | None = None
+    crowded: tuple[str, ...] = ()
     headline: str = ""
     served: Row | None = None
     served_by: tuple[Row, ...] = ()

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from searchbench import _core
 from searchbench.analysis.logs.model import LogJudgement, Remark
 from searchbench.analysis.words import listed
+from searchbench.logs.counts import MOST_NAMES, OTHERS
 
 COPIED = 10  # entries, from which on two files that are alike are no chance
 
@@ -108,6 +109,18 @@ def part_of_time(of: LogJudgement) -> Iterator[Remark]:
         yield Remark(
             "warning", "Entries without a time",
             f"{timeless:,} entries have no time, so they are left out too.",
+        )  # fmt: skip
+
+
+def crowded(of: LogJudgement) -> Iterator[Remark]:
+    """Kinds that have more names than are told apart."""
+    kinds = {"server": "servers", "index": "indexes", "class": "classes", "user": "users",
+             "part": "indexes of agents", "other": "classes of other entries"}  # fmt: skip
+    for kind in of.crowded:
+        yield Remark(
+            "warning", "More names than are told apart",
+            f"The logs have more than {MOST_NAMES:,} {kinds[kind]}. Those that came last are one, "
+            f"called {OTHERS}; which these are may differ from one call to the next.",
         )  # fmt: skip
 
 

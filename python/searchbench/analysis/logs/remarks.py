@@ -11,7 +11,13 @@ from datetime import UTC, datetime
 
 from searchbench.analysis.logs.bands import Band, Bands
 from searchbench.analysis.logs.model import Finer, LogJudgement, Remark, Row
-from searchbench.analysis.logs.reading import NO_ZONE, lettered, part_of_time, reading
+from searchbench.analysis.logs.reading import (
+    NO_ZONE,
+    crowded,
+    lettered,
+    part_of_time,
+    reading,
+)
 from searchbench.analysis.logs.spread import SLOW_LOGS
 from searchbench.logs.record import NEW_NAMES
 
@@ -19,6 +25,7 @@ from searchbench.logs.record import NEW_NAMES
 def remarks(of: LogJudgement) -> Iterator[Remark]:
     """Every remark of a judgement."""
     yield from part_of_time(of)
+    yield from crowded(of)
     if of.all is None and of.others + of.parts:
         yield Remark(
             "warning", "No search",

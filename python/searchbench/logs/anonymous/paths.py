@@ -26,6 +26,14 @@ _ESCAPED = re.compile(r"(?i)%3b(?=[\w.-]*(?:sess|sid|token|user|auth)[\w.-]*(?:=
 _TOKEN = re.compile(
     r"[^@/]+@[^@/]+|[+-]?\d[\d.,:()\s-]*|(?=.*\d)(?:[0-9a-fA-F-]{16,}|[\w-]{24,})|(?=(?:\D*\d){4}).+"
 )
+# Paths of servers, in which the names of indexes, commands and handlers stay.
+_OF_INDEX = re.compile(
+    r"/(?:[^/]+/){0,2}_(?:search|msearch|count|doc|mget|explain|validate|m?termvectors|field_caps"
+    r"|search_shards|render|async_search|sql|plugins|knn_search|rank_eval|pit)(?:/[^/]*){0,2}"
+    r"|/d/[\w.-]+|/solr(?:/[\w.-]+){1,3}/?"
+)
+_IN_INDEX = re.compile(r"[^@/]*@[^/]*|[+-]?\d[\d.,:()\s-]*|.*%.*")
+_BELOW_SEARCH = names("template scroll point_in_time query")
 _TWICE = re.compile(r"%[0-9a-fA-F]{2}")
 _QUOTED = re.compile(
     r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?<![\w.])\d+(?:\.\d+)?(?![\w])|(?<=:)[^\s()\[\]\"',}]+"
@@ -38,7 +46,14 @@ _BARE = re.compile(
 _POINT = re.compile(r"([\"'])(-?\d+)([x,])(-?\d+)\1")
 # In Groonga's scripts: options, ends of between(), columns of query().
 _NAMED = re.compile(r"\bquery\(\s*\Z"), re.compile(r"\s*:"), {"include", "exclude"}
-_LOCAL = re.compile(r"\{!\w+(?:\s+(?!v\s*=)\w[\w.]*=[\w.$]+)*\s*\}")
+# Local parameters of Solr that say how; those of others, and what other parsers take, may be words.
+_PAIR = (
+    r"(?:f|df|qf|pf|type|tag|ex|key|cache|cost|score|from|to|fromIndex|which|of|q\.op|mm|sow|defType"
+    r"|incl|incu)=(?:[A-Za-z_$][\w.,$]*|\d{1,3})"
+)
+_LOCAL = re.compile(
+    rf"\{{!(?:(?:terms?|field|prefix|raw|lucene|e?dismax|complexphrase|simple)\b)?(?:\s*{_PAIR})*\s*\}}"
+)
 
 
 # Parameters that say how to answer, and not what is looked for.
@@ -63,7 +78,7 @@ _GROONGA = names(
 _IN_BRACKETS_HOW = names("keys calc_types calc_target stage flags type") | _HOW | _COUNTS
 _SOLR = names(
     "pf2 pf3 ps qs tie uf bf boost sow group stats spellcheck suggest mlt expand terms qt "
-    "omitheader echoparams timeallowed stopwords"
+    "omitheader echoparams timeallowed stopwords sfield"
 )
 _ELASTICSEARCH = names(
     "_source _source_includes _source_excludes stored_fields docvalue_fields search_type scroll "
@@ -106,7 +121,6 @@ _OF_FIELD = re.compile(r"f\.[\w.-]+?\.((?:facet|hl)\.[\w.]+)")
 # The form of what says how: fields, numbers, directions. On a server that is not known a number may
 # be that of an order.
 _PLAIN_HOW = re.compile(r"[\w.,:*+\-\s^<>%=|@/!~&;]*")
-_LOCAL_HOW = re.compile(r"\{!(?:\w+(?:=[\w.,$]+)?\s*)+\}")
 _PLAIN_NAME = re.compile(r"[A-Za-z_.,:+*\- ]{0,40}")
 _IN_BRACKETS = re.compile(r"(?:drilldowns?|columns|slices)\[[^]]*\].*?([\w]+)$")
 
@@ -206,7 +220,7 @@ def _says_how(known: str, path: str, value: str = "") -> bool:
 def _how_written(path: str, value: str, of: Words) -> str | None:
     """What says how, if there are other words in it; None where it stays."""
     plain: str = unquote_plus(value, errors="surrogateescape")
-    if _PLAIN_HOW.fullmatch(_LOCAL_HOW.sub("", plain)) and not _TWICE.search(plain):
+    if _PLAIN_HOW.fullmatch(_LOCAL.sub("", plain)) and not _TWICE.search(plain):
         return None
     if _OF_SERVERS[0][0].match(path):  # Groonga's functions have names of columns, and literals
         return _LITERAL.sub(lambda found: in_text(found[0], of), plain)
@@ -214,6 +228,8 @@ def _how_written(path: str, value: str, of: Words) -> str | None:
 
 
 def _value(known: str, plain: str, of: Words) -> str:
+    if known in ("pt", "point") and re.search(r"\d", plain):
+        raise NotAnonymised("a place in a parameter")
     if known in _NOT_TAKEN_APART and plain != "*":
         raise NotAnonymised("a parameter that has both names and words, which are not told apart")
     if found := _IN_BRACKETS.fullmatch(known):
@@ -259,14 +275,14 @@ def _unquoted(segment: str) -> str:
 def _segments(path: str, of: Words) -> list[str]:
     """The path itself: its numbers and tokens, and what follows a segment that searches."""
     found, searching = [], False
-    of_index = re.search(r"/_|^/(?:solr|d)/", path) is not None  # names of indexes stay
+    of_index = _OF_INDEX.fullmatch(path) is not None  # names of indexes stay
     for whole in path.split("/"):
         segment, *parameters = whole.split(";")
         plain = _unquoted(segment)
-        token = not of_index and _TOKEN.fullmatch(plain) is not None
+        token = (_IN_INDEX if of_index else _TOKEN).fullmatch(plain) is not None
         if segment.isdigit():
             told = of(segment)
-        elif segment and (searching or token):
+        elif segment and (searching or token) and not (of_index and segment in _BELOW_SEARCH):
             told = quote(in_text(plain, of), safe=".-_~@+,:()")
         else:
             told = segment

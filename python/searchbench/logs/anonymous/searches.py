@@ -31,7 +31,7 @@ from searchbench.workload.queries.analysis import lower
 
 _NEXT = {
     a: b
-    for row in ("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "123456789")
+    for row in ("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789")
     for a, b in zip(row, row[1:] + row[0], strict=True)
 }
 _WHY = "cannot be anonymised: "
@@ -77,7 +77,13 @@ def _insist_safe(line: Mapping[str, Any], formats: Sequence[str]) -> None:
 
 def _next(word: str) -> str:
     """Another word of the same form for each: to see what is replaced, and what stays."""
-    return "".join(_NEXT.get(c, c) for c in word)
+    return "".join(_NEXT[c] if c in _NEXT else _neighbour(c) for c in word)
+
+
+def _neighbour(letter: str) -> str:
+    """A letter for a letter, a digit for a digit, of any alphabet."""
+    beside = (chr(ord(letter) + 1), chr(ord(letter) - 1))
+    return next((b for b in beside if b.isalnum() and b.isdigit() == letter.isdigit()), letter)
 
 
 def _share(of: Searches, kept: Searches) -> float | None:
@@ -106,7 +112,10 @@ def words_asked(of: Searches) -> dict[str, int]:
 
 def anonymised(of: Searches, names: Pseudonyms) -> Searches:
     """The same searches with other words; their times are counted from the first."""
-    lines = [_line(line, names.of, of.formats) for line in of.lines]
+    try:
+        lines = [_line(line, names.of, of.formats) for line in of.lines]
+    except NotAnonymised as reason:  # with these words, and not with others: give it others
+        raise QueryError(f"a search cannot be anonymised with this key: {reason}") from None
     at = None if of.at_ns is None or not len(of) else of.at_ns - of.at_ns[0]
     return replace(of, lines=lines, at_ns=at)
 

@@ -12,7 +12,7 @@
 //! The duration is what follows the agent, if it is a number: with a point seconds (`$request_time`),
 //! a whole number microseconds (`%D`), unless `Settings::unit_ns` says otherwise. Of a whole number
 //! before one with a point the latter is it (`$request_length $request_time`, as Kubernetes'
-//! ingress has them); of two whole numbers (Apache's `%I %O`) neither is known to be. nginx writes the
+//! ingress has them), and `rt=0.003` names it; of two whole numbers (Apache's `%I %O`) neither is known to be. nginx writes the
 //! time of the end, Apache that of the start; both only in seconds here, so nothing is subtracted.
 //! A search is a request with a parameter that is searched for, or whose path says so.
 //!
@@ -44,17 +44,21 @@ const OF_PAGES: [&[u8]; 16] = [
 /// not of jquery), `suggest`; `select` and `find` as whole words.
 fn searching(path: &[u8], i: usize) -> bool {
     let (before, rest) = path.split_at(i);
-    if rest.starts_with(b"search") {
-        return !before.ends_with(b"re");
+    let begins = |word: &[u8]| {
+        rest.get(..word.len())
+            .is_some_and(|first| first.eq_ignore_ascii_case(word))
+    };
+    if begins(b"search") {
+        return !before.ends_with(b"re") && !before.ends_with(b"Re");
     }
-    if rest.starts_with(b"query") {
+    if begins(b"query") {
         return !before.ends_with(b"j");
     }
-    let Some(after) = [&b"select"[..], b"find"]
-        .iter()
-        .find_map(|w| rest.strip_prefix(*w))
-    else {
-        return rest.starts_with(b"suggest");
+    let whole = [&b"select"[..], b"find"]
+        .into_iter()
+        .find(|word| begins(word));
+    let Some(after) = whole.map(|word| &rest[word.len()..]) else {
+        return begins(b"suggest");
     };
     !before.last().is_some_and(u8::is_ascii_alphabetic)
         && !after.first().is_some_and(u8::is_ascii_lowercase)
@@ -77,9 +81,12 @@ const fn table() -> [u8; 256] {
         kinds[digit as usize] = DIGIT;
         digit += 1;
     }
-    kinds[b's' as usize] = FIRST;
-    kinds[b'q' as usize] = FIRST;
-    kinds[b'f' as usize] = FIRST;
+    let first = *b"sqfSQF";
+    let mut letter = 0;
+    while letter < first.len() {
+        kinds[first[letter] as usize] = FIRST;
+        letter += 1;
+    }
     kinds
 }
 
@@ -208,6 +215,9 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
     let ns = rest.strip_prefix(b" ").and_then(|rest| {
         let (text, after) = word(rest);
         let text = text.strip_suffix(b",").unwrap_or(text);
+        if near(b'=', text).is_some() {
+            return named_time(rest);
+        }
         if unit_ns > 0 {
             return duration(text, unit_ns);
         }
@@ -250,6 +260,19 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
         others,
         cut: false,
     })
+}
+
+/// The duration among what stands with its names: `rt=0.500 uct="0.000"`, as many have `$request_time`.
+#[cold]
+fn named_time(rest: &[u8]) -> Option<(u64, u32)> {
+    let text = rest.split(|&b| b == b' ').take(16).find_map(|part| {
+        let (name, value) = scan::cut(b'=', part)?;
+        matches!(name, b"rt" | b"request_time").then_some(value)
+    })?;
+    let text = text.strip_prefix(b"\"").unwrap_or(text);
+    let text = text.strip_suffix(b"\"").unwrap_or(text);
+    near(b'.', text)?;
+    duration(text, 1_000_000_000)
 }
 
 /// Whether one of the next numbers with a point is rather the duration of the request: it is greater
@@ -372,7 +395,7 @@ pub fn target<'a>(
         if name == b"table" && found.index.is_empty() {
             found.index = value;
         }
-        if found.words == NO_WORDS && parameters.iter().any(|p| p.as_slice() == name) {
+        if found.words == NO_WORDS && parameters.iter().any(|p| p.eq_ignore_ascii_case(name)) {
             found.words = if memchr::memchr2(b'%', b'+', value).is_some() {
                 words::percent_decoded(value, scratch);
                 words::count(scratch)
