@@ -233,3 +233,19 @@ def test_more_names_than_are_told_apart_are_said(tmp_path: Path) -> None:
     of = judged(objects(tmp_path / "a.jsonl", rows))
     assert of.crowded == ("index",)
     assert "more than 20,000 indexes" in said(of, "More names than are told apart")
+
+
+@pytest.mark.parametrize("between", ["", ",", " ", "\r", ", "])
+def test_objects_of_one_line_are_all_read(tmp_path: Path, between: str) -> None:
+    """As Firehose joins them."""
+    rows = [{"time": AT + i, "took_ms": i, "q": f"w{i}"} for i in range(100)]
+    log = tmp_path / "a.jsonl"
+    objects(log, rows)
+    first, *lines = log.read_text().splitlines()
+    log.write_text(first + "\n" + between.join(lines) + "\n" + first + " and so on\n" + first)
+    of = judged(log)
+    assert of.all is not None
+    assert of.all.n == 102
+    assert of.all.max_s == 0.099
+    assert "98 × objects of JSON that follow another in the same line" in said(of, "Not sure")
+    assert "1 × text behind an object of JSON in its line" in said(of, "Not sure")

@@ -47,15 +47,16 @@ def repeats(
     registers: bytes,
     failed: NDArray[np.uint64] | None = None,
 ) -> Repeats | None:
-    """From how often each query was asked, and how often it ``failed``: that is an answer which no
-    cache keeps. ``dropped``: requests of queries that were not kept.
+    """From how often each query was asked, and how often it ``failed``: no cache keeps a failure,
+    but an answer that it has serves those who would have got one. ``dropped``: requests of queries
+    that were not kept.
     """
     requests = int(n.sum()) + dropped
     if not requests:
         return None
     distinct = estimate(registers) if dropped else float(len(n))
     # Queries alike in how often they were asked are alike in all that follows.
-    times, queries = _answered(n, failed)
+    alike = _alike(n, failed)
     return Repeats(
         requests,
         distinct,
@@ -63,56 +64,91 @@ def repeats(
         short,
         max(0.0, 1 - distinct / requests),
         tuple(
-            Cache(
-                size, _best(times, queries, size) / requests, _lru(times, queries, size) / requests
-            )
+            Cache(size, _best(alike, size) / requests, _lru(alike, size) / requests)
             for size in SIZES
             if size < distinct
         ),
     )
 
 
-def _answered(
-    n: NDArray[np.uint64], failed: NDArray[np.uint64] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How often queries were answered, and how many queries that often. Some at a time: copies of
-    all would be as large as the record.
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """``many`` queries that were asked ``n`` times each, and answered ``answered`` times: arrays of
+    one length.
+    """
+
+    n: NDArray[np.int64]
+    answered: NDArray[np.int64]
+    many: NDArray[np.int64]
+
+
+def _alike(n: NDArray[np.uint64], failed: NDArray[np.uint64] | None) -> _Alike:
+    """Queries that were answered, by how often. Some at a time: copies of all would be as large as
+    the record.
     """
     parts = []
     for at in range(0, len(n), _AT_ONCE):
-        answered = n[at : at + _AT_ONCE].astype(np.int64)
+        asked = n[at : at + _AT_ONCE].astype(np.int64)
+        answered = asked
         if failed is not None:
-            answered -= failed[at : at + _AT_ONCE].astype(np.int64)
-        parts.append(np.unique(answered[answered > 0], return_counts=True))
+            answered = asked - failed[at : at + _AT_ONCE].astype(np.int64)
+        both = np.stack([asked, answered], axis=1)[answered > 0]
+        if (both[:, 0] == both[:, 1]).all():
+            times, many = np.unique(both[:, 0], return_counts=True)
+            parts.append(np.stack([times, times, many], axis=1))
+        else:
+            kinds, many = np.unique(both, axis=0, return_counts=True)
+            parts.append(np.column_stack([kinds, many]))
     if not parts:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    times, which = np.unique(np.concatenate([one for one, _ in parts]), return_inverse=True)
-    queries = np.zeros(len(times), np.int64)
-    np.add.at(queries, which, np.concatenate([many for _, many in parts]))
-    return times, queries
+        return _Alike(*(np.zeros(0, np.int64) for _ in range(3)))
+    all_ = np.concatenate(parts)
+    kinds, which = np.unique(all_[:, :2], axis=0, return_inverse=True)
+    many = np.zeros(len(kinds), np.int64)
+    np.add.at(many, which.reshape(-1), all_[:, 2])
+    return _Alike(kinds[:, 0], kinds[:, 1], many)
 
 
-def _best(times: NDArray[np.int64], queries: NDArray[np.int64], size: int) -> float:
-    """Requests that the ``size`` queries asked most would have saved: all but the first of each."""
-    often, many = times[::-1], queries[::-1]
+def _saved(of: _Alike) -> NDArray[np.float64]:
+    """Requests of each that a cache saves which keeps its answer: all but those up to the first that
+    is answered. In random order ``failed / (answered + 1)`` fail before that.
+    """
+    saved: NDArray[np.float64] = of.n - 1 - (of.n - of.answered) / (of.answered + 1)
+    return saved
+
+
+def _best(of: _Alike, size: int) -> float:
+    """Requests that the ``size`` answers that are wanted most would have saved."""
+    saved = _saved(of)
+    order = np.argsort(-saved, kind="stable")
+    many = of.many[order]
     before = np.concatenate(([0], np.cumsum(many)[:-1]))
     held = np.clip(size - before, 0, many)
-    return float((held * (often - 1)).sum())
+    return float((held * saved[order]).sum())
 
 
-def _lru(times: NDArray[np.int64], queries: NDArray[np.int64], size: int) -> float:
-    """Che (2002): an answer stays for T requests, where T makes the cache just full."""
-    if not len(times):
+def _lru(of: _Alike, size: int) -> float:
+    """Che (2002): an answer stays for T requests, where T makes the cache just full.
+
+    A query of which a share s is answered is in the cache when it is asked if it was asked within
+    T, with chance q, and was in the cache then, or was answered: h = q (h + (1 - h) s).
+    """
+    if not len(of.n):
         return 0.0
-    share = times / float((times * queries).sum())
+    share = of.n / float((of.n * of.many).sum())
+    answered = of.answered / of.n
+
+    def held(within: float) -> NDArray[np.float64]:
+        asked = -np.expm1(-share * within)
+        return np.asarray(asked * answered / (1 - asked + asked * answered), np.float64)
+
     low, high = 0.0, 1.0
-    while float((queries * -np.expm1(-share * high)).sum()) < size and high < 1e18:
+    while float((of.many * held(high)).sum()) < size and high < 1e18:
         high *= 2
     for _ in range(60):
         middle = (low + high) / 2
-        full = float((queries * -np.expm1(-share * middle)).sum())
+        full = float((of.many * held(middle)).sum())
         low, high = (middle, high) if full < size else (low, middle)
-    return float((queries * (times - 1) * -np.expm1(-share * high)).sum())
+    return float((of.many * _saved(of) * held(high)).sum())
 
 
 def estimate(registers: bytes) -> float:

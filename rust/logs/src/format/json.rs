@@ -5,15 +5,16 @@
 
 /// Calls `each` with the key (as written) and the value (raw: with its quotes) of each member.
 ///
-/// Values that are objects are gone into, their keys joined by points. False where it is no object
-/// or not whole.
-pub fn members<'a>(text: &'a [u8], each: &mut dyn FnMut(&[u8], &'a [u8])) -> bool {
+/// Values that are objects are gone into, their keys joined by points. Where it ends; None where it is
+/// no object or not whole.
+pub fn members<'a>(text: &'a [u8], each: &mut dyn FnMut(&[u8], &'a [u8])) -> Option<usize> {
     let mut at = skip(text, 0);
     if text.get(at) != Some(&b'{') {
-        return false;
+        return None;
     }
     let mut path = Vec::new();
-    object(text, &mut at, &mut path, each, 0).is_some()
+    object(text, &mut at, &mut path, each, 0)?;
+    Some(at)
 }
 
 fn skip(text: &[u8], mut at: usize) -> usize {
@@ -189,7 +190,7 @@ mod tests {
             let mut into = Vec::new();
             found.push((string(k), string(plain(v, &mut into))));
         });
-        (found, whole)
+        (found, whole.is_some())
     }
 
     #[test]

@@ -204,13 +204,14 @@ impl Named {
     }
 
     /// The fields of a line into the row; why it could not be read.
-    fn fill(&mut self, line: &[u8]) -> Result<(), &'static str> {
+    /// The row of a line; where what is read of it ends. Objects may follow each other in one line.
+    fn fill(&mut self, line: &[u8]) -> Result<usize, &'static str> {
         self.row.clear();
         match self.shape {
             Shape::Json => {
                 let (row, said, known) = (&mut self.row, &self.said, &mut self.known);
                 let mut place = 0;
-                let whole = json::members(line, &mut |key, raw| {
+                let end = json::members(line, &mut |key, raw| {
                     place += 1;
                     if let Some(meaning) = known.meaning(place - 1, key, said) {
                         row.set(&meaning, |into| {
@@ -219,11 +220,7 @@ impl Named {
                         });
                     }
                 });
-                if whole {
-                    Ok(())
-                } else {
-                    Err("it is no object of JSON")
-                }
+                end.ok_or("it is no object of JSON")
             }
             Shape::Ltsv => {
                 for (place, pair) in line.split(|&b| b == b'\t').enumerate() {
@@ -234,7 +231,7 @@ impl Named {
                         });
                     }
                 }
-                Ok(())
+                Ok(line.len())
             }
             Shape::Csv => {
                 let mut rest = line;
@@ -245,7 +242,7 @@ impl Named {
                     }
                     match after {
                         Some(after) => rest = after,
-                        None if column + 1 == self.header.len() => return Ok(()),
+                        None if column + 1 == self.header.len() => return Ok(line.len()),
                         None => return Err("it has fewer columns than the first line"),
                     }
                 }
@@ -269,7 +266,7 @@ impl Named {
                     }
                     rest = &rest[end + piece.after.len()..];
                 }
-                Ok(())
+                Ok(line.len())
             }
         }
     }
@@ -396,6 +393,35 @@ pub fn looks(line: &[u8]) -> Option<Shape> {
     (times > 0 && asks > 0).then_some(shape)
 }
 
+/// What is noted of lines of several objects, and of what else stands behind one.
+const JOINED: &str = "objects of JSON that follow another in the same line";
+const BEHIND: &str = "text behind an object of JSON in its line, which was not read";
+
+impl Named {
+    fn line(&mut self, line: &[u8], out: &mut Out<'_>) {
+        let mut rest = line;
+        loop {
+            let end = match self.fill(rest) {
+                Ok(end) => end,
+                Err(why) => return out.seen.unread(rest, why),
+            };
+            if let Err(why) = self.count(out) {
+                out.seen.unread(rest, why);
+            }
+            rest = rest[end..].trim_ascii_start();
+            // As between the objects of an array, and behind them.
+            rest = rest.strip_prefix(b",").unwrap_or(rest).trim_ascii_start();
+            if rest.is_empty() || rest == b"]" {
+                return;
+            }
+            if !rest.starts_with(b"{") {
+                return out.seen.note(BEHIND, 1);
+            }
+            out.seen.note(JOINED, 1);
+        }
+    }
+}
+
 impl Reader for Named {
     fn clock(&mut self) -> &mut Clock {
         &mut self.clock
@@ -424,10 +450,7 @@ impl Reader for Named {
                 }
                 continue;
             }
-            let read = self.fill(line).and_then(|()| self.count(out));
-            if let Err(why) = read {
-                out.seen.unread(line, why);
-            }
+            self.line(line, out);
         }
         out.seen.clock(&mut self.clock);
     }

@@ -369,7 +369,7 @@ impl Postgres {
             }
         });
         let [stamp, process, severity, text, asked, user, app] = &found;
-        if !whole || severity.is_empty() {
+        if whole.is_none() || severity.is_empty() {
             return false;
         }
         let (at_ns, lettered, _) = self.instant(stamp);
