@@ -109,8 +109,8 @@ def _alike(n: NDArray[np.uint64], failed: NDArray[np.uint64] | None) -> _Alike:
 
 
 def _saved(of: _Alike) -> NDArray[np.float64]:
-    """Requests of each that a cache saves which keeps its answer: all but those up to the first that
-    is answered. In random order ``failed / (answered + 1)`` fail before that.
+    """Requests of each that a cache saves which keeps its answer: all but those up to the first
+    that is answered. In random order ``failed / (answered + 1)`` fail before that.
     """
     saved: NDArray[np.float64] = of.n - 1 - (of.n - of.answered) / (of.answered + 1)
     return saved
