@@ -399,15 +399,16 @@ const BEHIND: &str = "text behind an object of JSON in its line, which was not r
 
 impl Named {
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) {
-        let mut rest = line;
+        // Lines are counted that could not be read, so each only once.
+        let (mut rest, mut unread) = (line, false);
         loop {
-            let end = match self.fill(rest) {
-                Ok(end) => end,
-                Err(why) => return out.seen.unread(rest, why),
-            };
-            if let Err(why) = self.count(out) {
+            let read = self.fill(rest);
+            if let Err(why) = read.and_then(|_| self.count(out))
+                && !std::mem::replace(&mut unread, true)
+            {
                 out.seen.unread(rest, why);
             }
+            let Ok(end) = read else { return };
             rest = rest[end..].trim_ascii_start();
             // As between the objects of an array, and behind them.
             rest = rest.strip_prefix(b",").unwrap_or(rest).trim_ascii_start();

@@ -4,6 +4,7 @@
 //! Feb  6 12:14:14 HOST haproxy[14389]: ..                      rsyslog's and syslog-ng's files
 //! 2026-02-06T12:14:14.655+01:00 HOST haproxy[14389]: ..         the same with RFC 3339's times
 //! <134>1 2026-02-06T12:14:14Z HOST haproxy 14389 - [..] ..      RFC 5424
+//! 2026-02-06T12:14:14.655Z stdout F ..                          files of Kubernetes' containers
 //! ```
 //!
 //! A priority (`<134>`) may stand before each of them, or alone, as on the wire. The host may be
@@ -46,6 +47,13 @@ fn header(line: &[u8]) -> Option<(&[u8], &[u8])> {
         // A priority alone.
         return (rest.len() < line.len()).then_some((b"", rest));
     };
+    // A container's runtime (CRI) names the stream, and whether the line is whole.
+    if let Some(line) = [&b"stdout F "[..], b"stderr F "]
+        .iter()
+        .find_map(|stream| after.strip_prefix(*stream))
+    {
+        return Some((b"", line));
+    }
     // `HOST TAG: ` or `TAG: `; a tag ends in a colon.
     let (first, after) = word(after);
     if let Some(b':') = first.last() {
@@ -127,6 +135,7 @@ mod tests {
             ("Feb 16 12:14:14 haproxy[14389]: ", ""),
             ("<134>Feb  6 12:14:14 lb-1 haproxy[14389]: ", "lb-1"),
             ("<134>", ""),
+            ("2009-02-06T12:14:14.655123456Z stdout F ", ""),
             (
                 "2009-02-06T12:14:14.655123+01:00 lb-1 haproxy[14389]: ",
                 "lb-1",
