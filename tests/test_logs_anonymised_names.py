@@ -61,6 +61,8 @@ SQL = (
         (PG, "SELECT id FROM t WHERE a = 'C:\\' AND b = 'zanzibar'", "a = '"),
         (PG, "SELECT id FROM t WHERE tsv @@ to_tsquery('zanzibar')", "to_tsquery('"),
         (PG, "SELECT ts_headline('zanzibar island', q) FROM t", "ts_headline('"),
+        (PG, "SELECT ts_headline('zanzibar', to_tsquery('red')) FROM t", "ts_headline('"),
+        (PG, "SELECT ts_headline('english', 'zanzibar', q) FROM t", "ts_headline('english'"),
         (WEB, "/search;jsessionid=zanzibar12?q=red", "GET /search?q"),
         (WEB, "/search.do;v=zanzibar;JSESSIONID=zanzibar?q=red", "/search.do;v="),
         (WEB, "http://alice:zanzibar@shop.zanzibar.org/search?q=red", "GET /search?q"),

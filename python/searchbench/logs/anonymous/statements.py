@@ -75,6 +75,11 @@ _TYPES = names(
 _NUMBERS_STAY = _TYPES | names("sleep pg_sleep benchmark percentile_cont percentile_disc")
 _ENDS_BY = names("kept limit offset having where select union option fetch for window within facet")
 _TRUE = names("t f true false")
+_CONFIGURATIONS = names(
+    "simple arabic armenian basque catalan danish dutch english estonian finnish french german "
+    "greek hindi hungarian indonesian irish italian lithuanian nepali norwegian polish portuguese "
+    "romanian russian serbian spanish swedish tamil turkish yiddish"
+)
 
 
 @dataclass
@@ -261,7 +266,8 @@ def _is_how(inner: str, where: _Where, to: str, *, more: bool, postgresql: bool)
     if not postgresql:
         return False
     if first and more and named and _CONFIGURED.fullmatch(here.function):
-        return True
+        # Its first argument may also be the document, and the last one options.
+        return here.function != "ts_headline" or inner.lower() in _CONFIGURATIONS
     if here.function == "ts_headline" and not first and _HEADLINE.fullmatch(inner):
         return True
     names = named and (to.startswith("reg") or where.before in ("->", "->>"))
