@@ -409,3 +409,10 @@ def test_what_changes_a_server_is_left_out(tmp_path: Path, line: str, text: str)
     assert [one["sql"] for one in found] == [reads, reads]
     why = {reason: n for reason, n in about(out)["left_out"].items() if "read" in reason}
     assert sum(why.values()) == 1, about(out)["left_out"]
+
+
+def test_signs_that_stay_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, told = told_of(tmp_path, WEB, "/search?q=%F0%9F%8D%95", "/search?q=red", "/search?q=%C3%A9t")
+    assert json.loads(told)[1]["anonymised"]["with_signs"] == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "1 search has signs that are neither letters" in said

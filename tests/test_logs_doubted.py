@@ -249,3 +249,22 @@ def test_objects_of_one_line_are_all_read(tmp_path: Path, between: str) -> None:
     assert of.all.max_s == 0.099
     assert "98 × objects of JSON that follow another in the same line" in said(of, "Not sure")
     assert "1 × text behind an object of JSON in its line" in said(of, "Not sure")
+
+
+def test_numbers_that_may_not_be_the_duration_are_said(tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    line = '10.0.0.1 - - [22/Nov/2026:11:03:{i:02} +0000] "GET /search?q={i} HTTP/1.1" 200 '
+    log.write_text("".join(line.format(i=i) + '0.250 512 "-" "curl"\n' for i in range(20)))
+    of = judged(log)
+    assert of.all is not None
+    assert of.all.max_s is None, "512 stands before the agent: bytes"
+    log.write_text("".join(line.format(i=i) + '10 "-" "curl" 0.049, 0.001\n' for i in range(20)))
+    assert "20 × more than one number that may be the duration" in said(judged(log), "Not sure")
+    log.write_text("".join(
+        f"10.0.1.2:33317 [06/Feb/2026:12:14:{i:02}.655] www a/b 10/0/30/69/+109 200 +2750 - - "
+        f'---- 1/1/1/1/0 0/0 "GET /search?q={i} HTTP/1.1"\n' for i in range(20)
+    ))  # fmt: skip
+    of = judged(log)
+    assert of.all is not None
+    assert of.all.n == 20
+    assert "20 × a time that ends with the headers of the answer" in said(of, "Not sure")

@@ -176,7 +176,12 @@ def _anonymised(
         vocabulary_of_documents,
         vocabulary_of_log,
     )
-    from searchbench.logs.anonymous.searches import anonymised, without_classes, words_asked
+    from searchbench.logs.anonymous.searches import (
+        anonymised,
+        with_signs,
+        without_classes,
+        words_asked,
+    )
 
     documents = None if wanted.documents is None else vocabulary_of_documents(wanted.documents)
     of_log = vocabulary_of_log({} if documents else words_asked(log))
@@ -187,6 +192,7 @@ def _anonymised(
         "exchanged": len(names.used),
         "made_up": len(names.made_up) - names.kept,
         "kept": names.kept,
+        "with_signs": with_signs(found),
         "key": wanted.key is not None,
     }
     return without_classes(log, names), found, hidden

@@ -91,6 +91,11 @@ def _hidden(hidden: Mapping[str, Any]) -> str:
     )
     if hidden["kept"]:
         told += f" {hidden['kept']:,} have no other word of their kind and length, and stay."
+    if n := hidden["with_signs"]:
+        told += (
+            f" {n:,} {plural(n, 'search has', 'searches have')} signs that are neither letters nor "
+            "digits, such as emoji or the vowel signs of Hindi and Thai; these stay."
+        )
     if not hidden["key"]:
         told += " The key is forgotten, so another call gives other words (--key FILE keeps it)."
     return told

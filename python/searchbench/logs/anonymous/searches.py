@@ -11,12 +11,15 @@ would refuse it. Headers go.
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
+import orjson
 
 from searchbench import _core
 from searchbench.errors import QueryError
@@ -118,6 +121,27 @@ def anonymised(of: Searches, names: Pseudonyms) -> Searches:
         raise QueryError(f"a search cannot be anonymised with this key: {reason}") from None
     at = None if of.at_ns is None or not len(of) else of.at_ns - of.at_ns[0]
     return replace(of, lines=lines, at_ns=at)
+
+
+def with_signs(of: Searches) -> int:
+    """How many searches have signs that stay, and may tell what was asked: marks of letters, and
+    symbols of people (emoji) or of other scripts.
+    """
+    have = [
+        any(_tells(c) for key in ("sql", "path", "text", "body", "match") if key in line
+            for c in _written(line[key]))
+        for line in of.lines
+    ]  # fmt: skip
+    return int(np.asarray(have, bool)[of.line].sum()) if have else 0
+
+
+def _written(value: Any) -> str:
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return unquote(text) if "%" in text else text
+
+
+def _tells(sign: str) -> bool:
+    return not sign.isascii() and unicodedata.category(sign) in ("Mn", "Mc", "So", "Sk")
 
 
 def without_places(of: Searches) -> Searches:

@@ -31,8 +31,12 @@ const NUMBERS: &str = "two whole numbers after the agent, of which neither is kn
                        (--unit us says that the first is)";
 
 const OTHERS: &str = "more than one number that may be the duration after the agent: the first was \
-                      taken, and another is greater, or written to the millisecond and it is not \
+                      taken, and another belongs to it (0.049, 0.001), is greater, or is written to \
+                      the millisecond and it is not \
                       (a format string says which it is)";
+
+const EARLY: &str = "a time that ends with the headers of the answer, and not with the answer \
+                     (HAProxy's option logasap)";
 
 /// Files that pages are made of; what their names say of searches says nothing.
 const OF_PAGES: [&[u8]; 16] = [
@@ -175,6 +179,8 @@ struct Line<'a> {
     numbers: bool,
     /// Another number after the duration that may rather be it.
     others: bool,
+    /// The duration ends with the headers of the answer.
+    early: bool,
     /// The line was cut before its end, as HAProxy does.
     cut: bool,
 }
@@ -202,9 +208,11 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
     };
     let (_bytes, mut rest) = word(rest.strip_prefix(b" ").unwrap_or(rest));
     // The referer, the agent and whatever else is in quotes.
+    let mut agent = false;
     while let Some(after) = rest.strip_prefix(b" ")
         && after.first() == Some(&b'"')
     {
+        agent = true;
         let Some((_, after)) = quoted(after) else {
             rest = b"";
             break;
@@ -212,8 +220,14 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
         rest = after;
     }
     let (mut assumed, mut numbers, mut others) = (false, false, false);
-    let ns = rest.strip_prefix(b" ").and_then(|rest| {
+    // A number that stands before the referer and the agent is another.
+    let behind = rest
+        .strip_prefix(b" ")
+        .filter(|rest| agent || memchr::memchr(b'"', rest).is_none());
+    let ns = behind.and_then(|rest| {
         let (text, after) = word(rest);
+        // Of several servers that were asked in turn (`$upstream_response_time`).
+        others = text.ends_with(b",");
         let text = text.strip_suffix(b",").unwrap_or(text);
         if near(b'=', text).is_some() {
             return named_time(rest);
@@ -223,7 +237,7 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
         }
         if near(b'.', text).is_some() {
             let found = duration(text, 1_000_000_000);
-            others = found.is_some_and(|first| another(first, after));
+            others |= found.is_some_and(|first| another(first, after));
             return found;
         }
         if number(text).is_some() {
@@ -258,6 +272,7 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
         assumed: assumed && ns.is_some(),
         numbers,
         others,
+        early: false,
         cut: false,
     })
 }
@@ -310,6 +325,7 @@ fn haproxy<'a>(rest: &'a [u8], at_ns: i64) -> Option<Line<'a>> {
         return None;
     }
     let total = times.rsplit(|&b| b == b'/').next()?;
+    let early = total.starts_with(b"+");
     let ns = duration(total.strip_prefix(b"+").unwrap_or(total), 1_000_000);
     let tail = parts.next()?;
     let at = scan::find(tail, b" \"", 1)?;
@@ -329,6 +345,7 @@ fn haproxy<'a>(rest: &'a [u8], at_ns: i64) -> Option<Line<'a>> {
         assumed: false,
         numbers: false,
         others: false,
+        early,
         cut,
     })
 }
@@ -429,7 +446,7 @@ impl Reader for Access {
     fn read(&mut self, block: &Block, out: &mut Out<'_>) {
         let mut lines = Lines::new(block);
         let (mut assumed, mut numbers, mut cut, mut strange) = (0u64, 0u64, 0u64, 0u64);
-        let mut others = 0u64;
+        let (mut others, mut early) = (0u64, 0u64);
         while lines.at < block.end {
             let Some((_, line)) = lines.step() else { break };
             out.seen.line(line.len());
@@ -442,6 +459,7 @@ impl Reader for Access {
             assumed += u64::from(found.assumed);
             numbers += u64::from(found.numbers);
             others += u64::from(found.others);
+            early += u64::from(found.early);
             cut += u64::from(found.cut);
             let mut entry = Entry {
                 at_ns: found.at_ns,
@@ -490,6 +508,7 @@ impl Reader for Access {
             out.seen.note(NUMBERS, numbers);
             out.seen.note(OTHERS, others);
         }
+        out.seen.note(EARLY, early);
         out.seen.note("cut short by the server that wrote it", cut);
         out.seen.note("no request of HTTP/1", strange);
         out.seen.clock(&mut self.clock);
