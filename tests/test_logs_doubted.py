@@ -268,3 +268,51 @@ def test_numbers_that_may_not_be_the_duration_are_said(tmp_path: Path) -> None:
     assert of.all is not None
     assert of.all.n == 20
     assert "20 × a time that ends with the headers of the answer" in said(of, "Not sure")
+
+
+INDEXED = {
+    "plain": "[2026-11-27T02:47:{i:02},838][WARN ][i.i.s.index              ] [node-1] "
+    "[people/kPvIq2H6QJqGzW2R0uQbNQ] took[500ms], took_millis[500], id[d], routing[], "
+    'source[{{"name":"red"}}]',
+    "long": "[2026-11-27T02:47:{i:02},838][WARN ][index.indexing.slowlog.index] [node-1] "
+    '[people/kPvI] took[500ms], took_millis[500], id[d], routing[], source[{{"a":"b"}}]',
+    "json": '{{"type": "index_indexing_slowlog", "timestamp": "2026-11-27T02:47:{i:02},838+00:00", '
+    '"component": "i.i.s.index", "message": "[people/kPvI]", "took": "500ms", '
+    '"took_millis": "500", "id": "d", "source": "{{\\"name\\":\\"red\\"}}"}}',
+    "ecs": '{{"@timestamp":"2026-11-27T02:47:{i:02}.838Z", "elasticsearch.slowlog.id":"d",'
+    '"elasticsearch.slowlog.message":"[people/kPvI]","elasticsearch.slowlog.source":"{{}}",'
+    '"elasticsearch.slowlog.took":"500ms","elasticsearch.slowlog.took_millis":500,'
+    '"event.dataset":"elasticsearch.index_indexing_slowlog",'
+    '"log.logger":"index.indexing.slowlog.index"}}',
+}
+
+
+@pytest.mark.parametrize("form", INDEXED)
+def test_documents_that_were_indexed_are_no_searches(tmp_path: Path, form: str) -> None:
+    """Their slow log has the form of that of searches, and is found beside it."""
+    log = tmp_path / "slow.log"
+    log.write_text("".join(INDEXED[form].format(i=i) + "\n" for i in range(30)))
+    of = judged(log)
+    assert of.all is None
+    assert (of.others, of.parts) == (30, 0)
+
+
+SOLR = "webapp=/solr path=/select params={{q=red+lamp&rows={i}}} hits=3 status=0 QTime=5"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["2026-11-22 10:00:{i:02}.123 INFO  (qtp-22) [c:films s:s1 r:n1 x:films_1] o.a.s.c.S.Request "
+     f"[films_1]  {SOLR}",
+     f"INFO  - 2026-11-22 10:00:{{i:02}}.123; org.apache.solr.core.SolrCore; [films] {SOLR}",
+     '{{"@timestamp":"2026-11-22T10:00:{i:02}.123Z","log.level":"INFO","message":"' + SOLR +
+     '","log.logger":"org.apache.solr.core.SolrCore.Request","collection":"c:films"}}'],
+)  # fmt: skip
+def test_requests_of_solr_are_read_in_each_layout(tmp_path: Path, line: str) -> None:
+    log = tmp_path / "solr.log"
+    log.write_text("".join(line.format(i=i) + "\n" for i in range(30)))
+    of = judged(log)
+    assert of.all is not None
+    assert (of.all.n, of.all.max_s) == (30, 0.005)
+    assert [row.name for row in of.by["index"]] == ["films"]
+    assert of.first_s == 1_795_341_600

@@ -5,7 +5,8 @@
 //! line of the request follows, it is the search; else the search is put together from its shards:
 //! the longest of their times (less than a user waited), the sum of their hits. They share no id
 //! unless the client sent one, so lines of one source are one search until a shard comes again;
-//! equal searches at the same moment may be mixed up, which is noted.
+//! equal searches at the same moment may be mixed up, which is noted. The slow log of indexing has the
+//! same form: its lines are documents that were written, and no searches.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -33,6 +34,8 @@ struct Line<'a> {
     at_ns: i64,
     request: bool,
     fetch: bool,
+    /// A document was written, and nothing asked.
+    indexing: bool,
     index: &'a [u8],
     shard: &'a [u8],
     took: &'a [u8],
@@ -72,7 +75,13 @@ pub fn looks_json(line: &[u8]) -> bool {
     line.first() == Some(&b'{')
         && (memchr::memmem::find(line, b"search_slowlog\"").is_some()
             || memchr::memmem::find(line, b"search_request_slowlog\"").is_some()
+            || memchr::memmem::find(line, b"indexing_slowlog\"").is_some()
             || memchr::memmem::find(line, b"\"elasticsearch.slowlog.").is_some())
+}
+
+/// Whether a logger, or the kind of a line, is that of documents that are written.
+fn is_indexing(name: &[u8]) -> bool {
+    name.starts_with(b"i.i.s.") || memchr::memmem::find(name, b"indexing").is_some()
 }
 
 /// `937.7micros`, `3.8ms`, `1.2s`: nanoseconds and their resolution.
@@ -153,6 +162,7 @@ impl SlowLog {
             at_ns,
             request: logger == b"c.s.r.slowlog",
             fetch: logger.ends_with(b".fetch"),
+            indexing: is_indexing(logger),
             index: index.unwrap_or(b""),
             shard: shard.unwrap_or(b""),
             took: within(body, b"took[")?,
@@ -192,8 +202,12 @@ impl SlowLog {
                 b"type" => {
                     known = true;
                     found.request = value == b"search_request_slowlog";
+                    found.indexing |= is_indexing(value);
                 }
-                b"component" | b"log.logger" => found.fetch = value.ends_with(b"fetch"),
+                b"component" | b"log.logger" | b"event.dataset" => {
+                    found.fetch |= value.ends_with(b"fetch");
+                    found.indexing |= is_indexing(value);
+                }
                 b"message" => {
                     // `[pages][1]`
                     let mut parts = value.split(|&b| b == b'[' || b == b']');
@@ -224,6 +238,24 @@ impl SlowLog {
 
     fn take(&mut self, line: &Line<'_>, out: &mut Out<'_>) {
         self.expire(line.at_ns, out);
+        if line.indexing {
+            let (ns, resolution_ns) = spent(line).unwrap_or((UNKNOWN, 1));
+            let past = if ns == UNKNOWN { 0 } else { ns as i64 };
+            let index = line.index.split(|&b| b == b'/').next();
+            return out.entry(&Entry {
+                kind: Kind::Other,
+                at_ns: if line.at_ns == NO_TIME {
+                    NO_TIME
+                } else {
+                    line.at_ns - past
+                },
+                ns,
+                resolution_ns,
+                index: index.unwrap_or(b""),
+                class: b"(a document that was indexed)",
+                ..Entry::default()
+            });
+        }
         let (source, mut class) = (
             std::mem::take(&mut self.source),
             std::mem::take(&mut self.class),

@@ -5,13 +5,16 @@
 //!     webapp=/solr path=/select params={q=a+b&rows=10} hits=3 status=0 QTime=5
 //! ```
 //!
+//! (Solr 4 begins with `INFO  - 2026-11-22 10:00:00.123; ` and has `[core] ` before `webapp`; the layout
+//! of JSON has these parts in its members.)
+//!
 //! Of a distributed search the requests to shards carry `isShard=true`: parts. The time is that of
 //! the end, UTC unless Solr was told otherwise. A line is cut at 10,240 letters.
 
 use crate::clock::{Clock, duration, number};
 use crate::entry::{Entry, Fault, Kind, NO_TIME, UNKNOWN};
 use crate::format::access::target;
-use crate::format::{Format, Out, Reader, Settings, looks as any_looks};
+use crate::format::{Format, Out, Reader, Settings, json, looks as any_looks};
 use crate::source::{Block, Lines};
 
 pub struct Solr {
@@ -51,6 +54,41 @@ impl Solr {
     }
 
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> bool {
+        if line.first() == Some(&b'{') {
+            return self.object(line, out);
+        }
+        let older = memchr::memmem::find(&line[..line.len().min(16)], b" - ").map(|at| at + 3);
+        let ended = [Some(0), older].into_iter().flatten().find_map(|at| {
+            let stamp = line.get(at..at + 23)?;
+            self.clock.iso_ns(stamp)
+        });
+        self.request(line, ended, b"", out)
+    }
+
+    /// A line of the layout of JSON.
+    fn object(&mut self, line: &[u8], out: &mut Out<'_>) -> bool {
+        let (mut text, mut stamp, mut core) = (Vec::new(), &b""[..], &b""[..]);
+        let mut scratch = Vec::new();
+        json::members(line, &mut |key, raw| match key {
+            b"message" => {
+                text.clear();
+                text.push(b' ');
+                text.extend_from_slice(json::plain(raw, &mut scratch));
+            }
+            b"@timestamp" | b"timestamp" => stamp = raw,
+            b"collection" => core = raw,
+            _ => {}
+        });
+        let (mut plain_stamp, mut plain_core) = (Vec::new(), Vec::new());
+        let ended = self.clock.iso_ns(json::plain(stamp, &mut plain_stamp));
+        let core = json::plain(core, &mut plain_core);
+        let core = core.strip_prefix(b"c:").unwrap_or(core);
+        self.request(&text, ended, core, out)
+    }
+
+    /// A line without what is around it, when the request ended, and its collection, where that is
+    /// not in the line.
+    fn request(&mut self, line: &[u8], ended: Option<i64>, core: &[u8], out: &mut Out<'_>) -> bool {
         let Some(at) = memchr::memmem::find(line, b" path=") else {
             return false;
         };
@@ -75,7 +113,6 @@ impl Solr {
         self.path.extend_from_slice(params);
         let whole = std::mem::take(&mut self.path);
         let found = target(b"", &whole, &self.asked, &mut self.class, &mut self.scratch);
-        let ended = line.get(..23).and_then(|stamp| self.clock.iso_ns(stamp));
         let slow = memchr::memmem::find(&line[..at], b"SlowRequest").is_some();
         out.seen.note(SLOW, u64::from(slow));
         let shard = memchr::memmem::find(params, b"isShard=true").is_some();
@@ -89,6 +126,15 @@ impl Solr {
                     .unwrap_or(0)],
             )
         });
+        let before =
+            memchr::memmem::find(&line[..at], b" webapp=").map_or(&b""[..], |n| &line[..n]);
+        let bare = before.strip_suffix(b"]").map(|named| {
+            let open = memchr::memrchr(b'[', named).map_or(named.len(), |n| n + 1);
+            &named[open..]
+        });
+        // `[c:pages s:shard1]` has its collection, and others have no such name.
+        let bare = bare.filter(|name| !name.contains(&b' ') && !name.contains(&b':'));
+        let collection = collection.or(bare).unwrap_or(core);
         let ns = duration(took.to_string().as_bytes(), 1_000_000).map_or(UNKNOWN, |(ns, _)| ns);
         let failed = last(line, b" status=").is_some_and(|s| s != 0);
         out.entry(&Entry {
@@ -107,7 +153,7 @@ impl Solr {
             },
             fault: if failed { Fault::Error } else { Fault::None },
             words: found.words,
-            index: collection.unwrap_or(b""),
+            index: collection,
             class: self.class.trim_ascii(),
             text: &whole,
             ..Entry::default()
