@@ -336,3 +336,42 @@ def test_scores_that_are_absent_leave_order_strict(tmp_path: Path) -> None:
     found = agree(tmp_path, lambda q, a: {"ids": a["ids"][::-1], "scores": None}, "order").agreement
     assert found.top_k_order_match == 0
     assert found.examples[0].hits_b[0][1] is None
+
+
+TOP = {"scores": [9.0] + [1.0] * 9}
+
+
+def others_below(n: int) -> Change:
+    """The last ``n`` of ten hits are other documents."""
+    return lambda q, a: {**TOP, "ids": [*a["ids"][: 10 - n], *(f"other{i}" for i in range(n))]}
+
+
+@pytest.mark.parametrize(("n", "same"), [(4, 40), (5, 40), (6, 0), (9, 0)])
+def test_a_tie_excuses_no_more_than_half_of_a_list(tmp_path: Path, n: int, same: int) -> None:
+    found = agree(tmp_path, others_below(n), "set", first=lambda q, a: TOP).agreement
+    assert (found.agreeing, found.same_top_k, found.differing) == (same, same, 0)
+    assert found.without_order == 40 - same
+
+
+def test_a_tie_excuses_no_more_documents_than_match(tmp_path: Path) -> None:
+    few = {"total": 11}
+    for n, differing in ((1, 0), (2, 40)):
+        found = agree(
+            tmp_path / str(n), lambda q, a, n=n: {**others_below(n)(q, a), **few}, "set",
+            first=lambda q, a: {**TOP, **few},
+        ).agreement  # fmt: skip
+        assert (found.differing, found.without_order) == (differing, 0)
+    flat = agree(
+        tmp_path / "flat", lambda q, a: {**FLAT, **strangers(q, a), **few}, "set",
+        first=lambda q, a: {**FLAT, **few},
+    ).agreement  # fmt: skip
+    assert (flat.differing, flat.without_order) == (40, 0)
+
+
+def test_whole_numbers_that_are_near_are_no_tie(tmp_path: Path) -> None:
+    times = {"scores": [1_700_000_000.0 - 60 * i for i in range(10)]}
+    found = agree(
+        tmp_path, lambda q, a: {**times, "ids": a["ids"][::-1]}, "order", first=lambda q, a: times
+    ).agreement
+    assert found.top_k_order_match == 0
+    assert found.differing == 40

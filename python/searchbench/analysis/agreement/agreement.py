@@ -352,6 +352,7 @@ def _top(answers: Answers, numbers: NDArray[np.int32], at: Ints, k: int) -> rank
         length=length,
         # A list is cut where more match than it holds; an unknown total counts as more.
         cut=(total < 0) | (total > length),
+        beyond=np.where(total < 0, ranking.UNKNOWN, total - length),
     )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 P = 0.9  # of RBO: how far down a reader goes; the first 10 ranks carry 86 % of the weight
 TIE = 1e-6  # relative; scores are float32 sums, whose order of adding moves the last bits
 SLICE_CELLS = 100_000
+UNKNOWN = np.iinfo(np.int64).max
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -24,13 +25,15 @@ Floats = NDArray[np.float64]
 class Lists:
     """Ranked lists of many queries. ``ids``: int32 [queries, k], a number for each document, padded
     with -1. ``scores``: float64 [queries, k], NaN where a hit has no score. ``length``: int64.
-    ``cut``: whether a query has more hits than are in its list.
+    ``cut``: whether a query has more hits than are in its list; ``beyond``: how many more, int64,
+    ``UNKNOWN`` where that is not on record (None: of all).
     """
 
     ids: NDArray[np.int32]
     scores: Floats
     length: Ints
     cut: Bools
+    beyond: Ints | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,8 @@ class Match:
 
     ``undecided``: a list has no order, as all its hits have one score; where more match than it
     holds, its top k could have been others. Its order is never the same as another's, its set
-    only if both hold the same documents.
+    only if both hold the same documents. So it is where a tie at the cut would have to excuse more
+    than half of a list. A tie excuses no more documents than match beyond the other list.
     """
 
     same: Bools
@@ -67,9 +71,14 @@ def match(a: Lists, b: Lists) -> Match:
 
 
 def _tie(x: Floats, y: Floats) -> Bools:
-    """Whether two scores are equal; without a score, never: a hit's place says all there is."""
+    """Whether two scores are equal; without a score, never: a hit's place says all there is.
+
+    Whole numbers are no sums that are rounded (times, counts): a tie is only what is equal.
+    """
     with np.errstate(invalid="ignore"):
-        result: Bools = np.abs(x - y) <= TIE * np.maximum(np.abs(x), np.abs(y))
+        near = np.abs(x - y) <= TIE * np.maximum(np.abs(x), np.abs(y))
+        whole = (x == np.floor(x)) & (y == np.floor(y))
+        result: Bools = np.where(whole, x == y, near)
     return result
 
 
@@ -113,7 +122,16 @@ def _rbo_extrapolated(overlap: Floats, s: Ints, length: Ints, p: float = P) -> F
 
 
 def _take(lists: Lists, rows: Ints) -> Lists:
-    return Lists(lists.ids[rows], lists.scores[rows], lists.length[rows], lists.cut[rows])
+    beyond = None if lists.beyond is None else lists.beyond[rows]
+    return Lists(lists.ids[rows], lists.scores[rows], lists.length[rows], lists.cut[rows], beyond)
+
+
+def _may_be_beyond(others: Ints, lists: Lists) -> Bools:
+    """Whether so many other documents may match beyond these lists."""
+    if lists.beyond is None:
+        return np.ones(others.size, dtype=bool)
+    result: Bools = others <= lists.beyond
+    return result
 
 
 def _match_slice(a: Lists, b: Lists, unordered: Bools) -> tuple[Bools, Bools, Bools, Floats]:
@@ -132,10 +150,14 @@ def _match_slice(a: Lists, b: Lists, unordered: Bools) -> tuple[Bools, Bools, Bo
     alike = _same_last_score(a, b)
     unordered = unordered | ((a.length == 1) & alike)  # nor is there an order in one hit of many
     of_one_length = (a.length == b.length) & once
-    equal = of_one_length & (np.bincount(query, minlength=n) == a.length)
+    others = a.length - np.bincount(query, minlength=n)
+    equal = of_one_length & (others == 0)
+    may_tie = of_one_length & _may_be_beyond(others, a) & _may_be_beyond(others, b)
     tied = _only_at_cut(a, group_a, in_b, alike) & _only_at_cut(b, group_b, in_a, alike)
-    set_same = equal | (of_one_length & tied & ~unordered)
-    undecided = of_one_length & unordered & (equal | a.cut | b.cut)
+    excused = may_tie & tied & ~unordered & ~equal
+    most = 2 * others > a.length
+    set_same = equal | (excused & ~most)
+    undecided = (may_tie & unordered & (equal | a.cut | b.cut)) | (excused & most)
 
     # Documents in both lists, as pairs of tie groups: an order differs if there are two of them
     # that the one ranks strictly this way and the other strictly that way.
