@@ -144,6 +144,31 @@ def test_a_full_disk_loses_nothing(small_disk: Path, tmp_path: Path, fsync: str)
         assert collector.end() == 0
 
 
+def test_two_stores_of_one_file_lose_nothing_of_each_other(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    """What one could not write is cut off only where nobody else writes."""
+    same = (f"file_path={small_disk}", "base_filename=both", "add_newlines=1", "max_size=0")
+    text = "fsync=yes\n" + store("a", "file", *same) + store("b", "file", *same)
+    with collecting(tmp_path / "collector", text) as collector:
+        clients = {name: collector.client() for name in ("a", "b")}
+        acknowledged, refused = [], 0
+        for number in range(4000):
+            name = "ab"[number % 2]
+            # Of several sizes: one of them may still find room where another does not.
+            message = f"{name}{number:05} ".encode() + b"q" * (10, 3000, 30_000)[number % 3]
+            if clients[name].log(name, [message]) == OK:
+                acknowledged.append(message)
+            else:
+                refused += 1
+                if refused == 60:
+                    break
+        assert refused == 60
+        found = set(b"".join(f.read_bytes() for f in small_disk.glob("both_*")).split(b"\n"))
+        assert [m[:6] for m in acknowledged if m not in found] == []
+        assert len(acknowledged) > 100
+
+
 def test_a_buffer_on_a_full_disk_says_try_later(small_disk: Path, tmp_path: Path) -> None:
     text = "fsync=yes\n" + store(
         "default", "buffer", "retry_interval=600",

@@ -166,6 +166,9 @@ def logs(
                                "one of them")  # fmt: skip
     if threads < 0:
         raise SearchbenchError(f"--threads {threads}: write how many cores to use, or 0 for all")
+    if distinct < 1:
+        raise SearchbenchError(f"--distinct {distinct}: write how many distinct queries are to be "
+                               "counted exactly, 1 or more")  # fmt: skip
     of_all, zones = zones_said(zone or ())
     options = Options(
         zone=of_all,

@@ -63,7 +63,8 @@ def reading(of: LogJudgement) -> Iterator[Remark]:
             yield Remark(
                 "warning", "A damaged file",
                 f"{name} is packed, and bytes of it were changed. {lines:,} lines were read. Those "
-                "behind the change may be none of the log, but are in the figures.",
+                "behind the change may be none of the log, but are in the figures; others may be "
+                "missing.",
                 "Copy it again from where it was packed.",
             )  # fmt: skip
         if letters := notes.pop(_core.LOG_LETTERS, 0):

@@ -1,7 +1,9 @@
 //! Stores `file` and `thriftfile`: messages into numbered files, one after another.
 //!
 //! What was not kept is not left in the file either: after a write that failed (a full disk) the
-//! file is cut back to what was kept, so that a message is in it whole and once, or not at all.
+//! file is cut back to what was kept, so that a message is in it whole and once, or not at all. Where
+//! another store writes into the same file, which a lock shows, only the write that failed is cut off:
+//! what else would go is the other's, too.
 
 use std::fs;
 use std::io::Write;
@@ -123,10 +125,17 @@ impl FileStore {
             (self.format(batch, from, offset)?, self.buffer.as_slice())
         };
         let open = self.open.as_mut().expect("opened above");
-        if let Err(error) = open.file.write_all(slice) {
+        let locked = open.file.lock();
+        look_for_others(open);
+        let written = open.file.write_all(slice);
+        // What was written of it in part is taken back.
+        let cut = written.is_ok() || open.file.set_len(open.kept).is_ok();
+        if locked.is_ok() {
+            let _ = open.file.unlock();
+        }
+        if let Err(error) = written {
             let why = format!("{}: {error}", open.path.display());
-            // What was written of it in part is taken back.
-            if open.file.set_len(open.kept).is_err() {
+            if !cut {
                 self.open = None;
             }
             return Err(why);
@@ -149,7 +158,9 @@ impl FileStore {
         };
         if let Err(error) = open.file.sync_data() {
             let why = format!("{}: {error}", open.path.display());
-            let _ = open.file.set_len(safe);
+            if !open.shared {
+                let _ = open.file.set_len(safe);
+            }
             self.open = None;
             return Err(why);
         }
@@ -161,6 +172,9 @@ impl FileStore {
     /// With `fsync` a client hears TRY_LATER and sends all again, so all of it goes.
     fn take_back(&mut self, safe: u64, events: usize) {
         if let Some(open) = &mut self.open {
+            if open.shared {
+                return;
+            }
             if open.file.set_len(safe).is_ok() {
                 open.kept = safe;
                 open.events -= events as u64;
@@ -254,6 +268,13 @@ impl Store for FileStore {
     fn trouble(&self) -> Option<String> {
         self.trouble.clone()
     }
+}
+
+/// Sees by its length whether somebody else writes into a file.
+fn look_for_others(open: &mut Open) {
+    let length = open.file.metadata().map_or(open.kept, |now| now.len());
+    open.shared |= length != open.kept;
+    open.kept = length;
 }
 
 /// NULs up to the next chunk where a record does not fit into the rest of this one.

@@ -18,6 +18,8 @@ pub struct Open {
     /// Bytes of it that are kept.
     pub kept: u64,
     pub events: u64,
+    /// Somebody else writes into it too.
+    pub shared: bool,
     pub inode: u64,
     /// When, by which of the periods.
     began: Local,
@@ -94,6 +96,7 @@ impl Series {
             path,
             kept,
             events: 0,
+            shared: false,
             inode,
             began: now,
             since: instant,
