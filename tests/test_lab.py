@@ -457,3 +457,21 @@ def test_a_trial_whose_probe_ended_early_has_failed_and_the_rest_goes_on(
     assert (first.stage, first.status) == ("probe", "failed")
     assert "what the machine did is unknown: RuntimeError: dictionary changed" in first.reason
     assert [t.status for t in trials if t is not first] == ["ok"] * (len(trials) - 1)
+
+
+def test_other_queries_do_not_continue_a_sweep_at_its_other_loads(tmp_path: Path) -> None:
+    """No load was asked twice, but one table would have answers to two files."""
+    load = "seconds = 0.4\nwarmup_s = 0.1\n[factors]\n\"load.clients\" = [1, 2, 3]"
+    path = study(tmp_path, "[systems.null]\n", load, "[control]\naa = false")
+    place = tmp_path / "record"
+
+    class Impatient(Watch):
+        def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
+            if self.ended:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure(path, place, watch=Impatient())
+    (tmp_path / "queries.txt").write_text("jumps\n")
+    with pytest.raises(RecordError, match="were asked other queries"):
+        measure(path, place)

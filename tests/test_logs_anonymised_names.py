@@ -95,6 +95,7 @@ SQL = (
         (WEB, "/d/joe@zanzibar.de/+49122555/search?q=red", "/d/"),
         (WEB, "/solr/p/search/zanzibar/by/joe/zanzibar?q=red", "/solr/p/search/"),
         (WEB, "/pages/_search/zanzibar?q=red", "/pages/_search/"),
+        (WEB, "/_search/scroll/zanzibarQ?q=red", "/_search/scroll/"),
         (WEB, "/search?q=red&order=A4122-zanzibar", "order="),
         (WEB, "/solr/p/select?q=red&expand.fq=a:zanzibar&facet.matches=zanzibar", "/select?q="),
         (WEB, "/solr/p/select?q=red&terms.list=zanzibar&f.a.facet.prefix=zanzibar", "/select?q="),

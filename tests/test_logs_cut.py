@@ -88,7 +88,7 @@ def test_a_cut_is_within_its_bounds_when_it_is_measured_by_itself(
     log_s = math.floor(whole[-1][0]) + 1 - begin
     measured = {
         "searches a second": (len(whole) / log_s, len(window) / told["seconds"]),
-        "repeats of an earlier search": (
+        "repeats of earlier words, on any index": (
             1 - len(set(every)) / len(every), saved(texts, 10**9, len(window)),
         ),
     }  # fmt: skip

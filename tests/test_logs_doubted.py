@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from searchbench.analysis.logs.judge import judge_log
@@ -14,6 +15,7 @@ from searchbench.logs.sources import find
 from test_logs_unknown import said
 
 AT = 1_767_225_600
+LOGS = Path(__file__).parent / "logs"
 
 
 def judged(path: Path, **options: object) -> LogJudgement:
@@ -316,3 +318,60 @@ def test_requests_of_solr_are_read_in_each_layout(tmp_path: Path, line: str) -> 
     assert (of.all.n, of.all.max_s) == (30, 0.005)
     assert [row.name for row in of.by["index"]] == ["films"]
     assert of.first_s == 1_795_341_600
+
+
+@pytest.mark.parametrize(("least_ms", "is_one"), [(100, True), (250, True), (0.743, False)])
+def test_a_threshold_is_a_round_number(tmp_path: Path, least_ms: float, is_one: bool) -> None:
+    """Times that begin at once may also be those of searches that each need that much."""
+    rng = np.random.default_rng(4)
+    ms = least_ms * (1 + rng.exponential(2.0, 1000))
+    log = tmp_path / "a.log"
+    log.write_text("".join(
+        f"2026-01-02 03:{i // 60:02}:{i % 60:02}.000 UTC [7] LOG:  duration: {m:.3f} ms  "
+        f"statement: SELECT {i}\n" for i, m in enumerate(ms)
+    ))  # fmt: skip
+    assert bool(said(judged(log), "Slow searches only")) == is_one
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:60]))
+    assert said(judged(log), "Slow searches only") == "", "of so few the least says nothing"
+
+
+def test_one_log_in_two_forms_is_counted_twice(tmp_path: Path) -> None:
+    for name in ("opensearch-slow.log", "opensearch-slow.json"):
+        (tmp_path / name).write_bytes((LOGS / name).read_bytes())
+    of = judge_log(count(find([tmp_path]), Options()))
+    assert "in two forms (slowlog-json and slowlog)" in said(of, "Counted twice")
+
+
+def test_copies_are_known_whatever_they_are_called(tmp_path: Path) -> None:
+    text = (LOGS / "sphinx-query-plain.log").read_bytes() * 20
+    for name in ("one.log", "two.log"):
+        (tmp_path / name).write_bytes(text)
+    of = judge_log(count(find([tmp_path]), Options()))
+    assert "is probably a copy of it" in said(of, "Counted twice")
+
+
+def test_percona_s_slow_log_has_the_schema_between(tmp_path: Path) -> None:
+    log = tmp_path / "slow.log"
+    log.write_text("".join(
+        f"# Time: 2026-11-22T10:52:{i:02}.123456Z\n# User@Host: a[a] @ h []  Id: 8\n"
+        "# Schema: wiki  Last_errno: 0  Killed: 0\n"
+        "# Query_time: 0.5  Lock_time: 0  Rows_sent: 1  Rows_examined: 2\n"
+        f"SET timestamp=1795312334;\nSELECT {i} FROM p;\n" for i in range(30)
+    ))  # fmt: skip
+    of = judged(log)
+    assert of.all is not None
+    assert (of.all.n, of.all.max_s) == (30, 0.5)
+
+
+def test_what_stands_before_an_address_is_no_server_unless_it_is_one_name(tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    rest = ' - - [22/Nov/2026:11:03:{i:02} +0000] "GET /search?q={i} HTTP/1.1" 200 9 "-" "x" 0.1\n'
+    for before, servers in (
+        ("10.0.0.1, 10.0.0.2", ["access"]),
+        ("Nov 22 11:03:06 2026 web-1 nginx: 10.0.0.1", ["access"]),
+        ("2026-11-22 11:03:06 web-1 nginx: 10.0.0.1", ["access"]),
+        ("2026-11-22T11:03:06+09:00 10.0.0.1", ["access"]),
+        ("shop.example.org:443 10.0.0.1", ["shop.example.org:443"]),
+    ):
+        log.write_text("".join((before + rest).format(i=i) for i in range(20)))
+        assert [row.name for row in judged(log).by["server"]] == servers, before

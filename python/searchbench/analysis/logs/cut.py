@@ -282,7 +282,7 @@ class _Known:
         skipped += [f"saved by a cache of {size:,}: the cut may not be long enough to fill it"
                     for size in self.too_large]  # fmt: skip
         return [
-            self._share("repeats of an earlier search", [_repeats(self.asked)]),
+            self._share("repeats of earlier words, on any index", [_repeats(self.asked)]),
             *(
                 self._share(f"saved by a cache of {size:,}", [_saved(self.asked, size)])
                 for size in self.caches

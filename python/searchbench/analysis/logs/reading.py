@@ -15,6 +15,10 @@ from searchbench.logs.counts import MOST_NAMES, OTHERS
 
 COPIED = 10  # entries, from which on two files that are alike are no chance
 
+_LARGE = 10_000  # bytes, from which on two files that are alike have the same lines
+_ALIKE = 0.98  # of the entries of one form, that another has
+_FAMILIES = ("slowlog", "postgresql")  # servers that may write a log in several forms at once
+
 # Lines of another format are named from so many on, and from such a part of those not read.
 _OTHERS_AT_LEAST = 20
 _OTHERS_SHARE = 0.01
@@ -28,6 +32,7 @@ _ZONE = frozenset(("access",))
 def reading(of: LogJudgement) -> Iterator[Remark]:
     """Every remark on files."""
     yield from _copies(of)
+    yield from _same_events(of)
     twice = [*_slow_requests(of)]
     yield from twice
     yield from _zones(of)
@@ -157,7 +162,9 @@ def _copies(of: LogJudgement) -> Iterator[Remark]:
     for source in of.sources:
         path = PurePath(str(source["path"]))
         if int(str(source["entries"])) >= COPIED and not source.get("skipped_bytes"):
-            key = path.name.partition(".")[0], *(source[size] for size in sizes)
+            # Logs of so many bytes are not alike by chance, whatever they are called.
+            name = path.name.partition(".")[0] if int(str(source["bytes"])) < _LARGE else ""
+            key = name, *(source[size] for size in sizes)
             alike.setdefault(key, []).append(named(source))
     for first, *rest in (names for names in alike.values() if len(names) > 1):
         one = len(rest) == 1
@@ -166,6 +173,34 @@ def _copies(of: LogJudgement) -> Iterator[Remark]:
             f"{listed(rest)} {'has' if one else 'have'} as many bytes, lines and entries as "
             f"{first}, and {'is' if one else 'are'} probably {'a copy' if one else 'copies'} of "
             "it. Then all of it counts more than once: read only one of them.",
+        )  # fmt: skip
+
+
+def _same_events(of: LogJudgement) -> Iterator[Remark]:
+    """Logs of one server in two forms, as OpenSearch and PostgreSQL may write both."""
+    named = _names(of)
+    forms: dict[tuple[str, str], dict[str, list[Mapping[str, object]]]] = {}
+    for source in of.sources:
+        family = next((f for f in _FAMILIES if str(source["format"]).startswith(f)), None)
+        if family and source["entries"]:
+            own = forms.setdefault((family, str(source["server"])), {})
+            own.setdefault(str(source["format"]), []).append(source)
+    # In a folder both are called by it, or each by its file.
+    for family in _FAMILIES:
+        each: dict[str, list[Mapping[str, object]]] = {}
+        for (name, _), own in forms.items():
+            if name == family:
+                for form, sources in own.items():
+                    each.setdefault(form, []).extend(sources)
+        n = {form: sum(int(str(s["entries"])) for s in own) for form, own in each.items()}
+        if len(n) < 2 or min(n.values()) < COPIED or min(n.values()) < _ALIKE * max(n.values()):
+            continue
+        one, *others = [listed([named(s) for s in own[:3]]) for own in each.values()]
+        yield Remark(
+            "warning", "Counted twice",
+            f"{one} and {listed(others)} have about as many entries in two forms "
+            f"({listed(list(each))}). If one server wrote both, all of it counts more than once.",
+            "Then read only one of the forms.",
         )  # fmt: skip
 
 

@@ -344,7 +344,8 @@ def _served(of: LogJudgement, all_: Row) -> str:
 def _again(of: LogJudgement) -> Iterator[Remark]:
     if of.repeats is None or of.repeats.repeated < 0.01:
         return
-    told = f"{100 * of.repeats.repeated:.0f} % of the searches repeat the words of an earlier one"
+    told = f"{100 * of.repeats.repeated:.0f} % of the searches repeat an earlier one (the same "
+    told += "words on the same index)"
     if of.all and of.repeats.requests < _ALL * of.all.n:
         part = of.repeats.requests / of.all.n
         told = f"Of the searches whose words the log has ({100 * part:.2g} % of all), {told}"

@@ -23,7 +23,8 @@ SLOW_LOGS = frozenset((
     "mysql-slow", "slowlog", "slowlog-json", "postgresql", "postgresql-csv", "postgresql-json",
 ))  # fmt: skip
 _ZEROS = 3  # times as many numbers end in another digit as in a nought that is not written
-_EDGE, _EDGE_SHARE, _FEW = 1.1, 0.02, 50
+_EDGE, _EDGE_SHARE, _FEW = 1.1, 0.02, 200
+_ROUND = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.5, 8.0)  # what thresholds begin with
 
 Numbers = NDArray[np.float64]
 
@@ -115,7 +116,8 @@ class Spread:
 
     def begins_at_once_s(self) -> float | None:
         """Where times begin all at once, as those of a slow log do at its threshold; None: they
-        thin out to their least, as times do of which none is left out.
+        thin out to their least, as times do of which none is left out, or their least is no round
+        number, which somebody would have chosen: there each search needs that much, perhaps.
         """
         if self.count < _FEW:
             return None
@@ -123,11 +125,24 @@ class Spread:
         if least * 1e9 <= self.resolution_ns:
             return None
         near = self.low <= least * 1e9 * _EDGE
-        return least if self.n[near].sum() >= _EDGE_SHARE * self.count else None
+        many = int(self.n[near].sum())
+        if many < _EDGE_SHARE * self.count:
+            return None
+        # As far as this quantile of so many may lie above where they begin.
+        apart = min(0.05, (_EDGE - 1) * (4 + 0.003 * self.count) / many)
+        apart += self.resolution_ns / (least * 1e9)
+        return least if _is_round(least, apart) else None
 
     def below_resolution(self) -> float:
         """The share of times that the log gives as nought."""
         return float(self.n[self.low < 1].sum() / max(1, self.count))
+
+
+def _is_round(seconds: float, apart: float) -> bool:
+    """Whether a time is a round number, or as much above one as it may be (a share)."""
+    decade = 10.0 ** np.floor(np.log10(seconds))
+    rounds = [digits * of for of in (decade / 10, decade) for digits in _ROUND]
+    return any(at * (1 - 1e-9) <= seconds <= at * (1 + apart) for at in rounds)
 
 
 def spread(

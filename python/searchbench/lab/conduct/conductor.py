@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from searchbench.errors import LabError, RecordError, SearchbenchError
@@ -109,7 +111,8 @@ class Conductor:
             self._block = trial.block
             seed = _seed(plan, trial, position) if sitting.timed else plan.seed
             opened = self.openings.opened(treatment, seed)
-            _insist_on_same_workload(earlier.get(treatment.id), opened, kept.path)
+            before = earlier.get(treatment.id) or _asked_alike(earlier, plan, treatment)
+            _insist_on_same_workload(before, opened, kept.path)
             for asked in (opened.workload, *opened.reads.values()):
                 kept.queries(asked.digest, asked.lines())
             of = 0 if judging.measure == "capacity" else len(plan.every)
@@ -268,11 +271,25 @@ def _seed(plan: Plan, trial: Trial, position: int) -> int:
     return seed + 1_000_003 * (position + 1) if plan.judging.measure == "capacity" else seed
 
 
+def _asked_alike(earlier: Mapping[str, Kept], plan: Plan, treatment: Treatment) -> Kept | None:
+    """A trial on record of another treatment that asks its system the same, at another load."""
+
+    def asked(of: Treatment) -> tuple[str, list[Any]]:
+        return of.system, [of.settings.get(key) for key in ("requests", "queries", "corpus")]
+
+    known = {other.id: other for other in plan.treatments}
+    alike = (kept for key, kept in earlier.items()
+             if key in known and asked(known[key]) == asked(treatment))  # fmt: skip
+    found = next(alike, None)
+    # What roles ask depends on more than this.
+    return None if found is None else msgspec.structs.replace(found, beside=[])
+
+
 def _insist_on_same_workload(before: Kept | None, opened: Opened, path: Path) -> None:
     """RecordError where this treatment's trials on record were asked other things."""
     if before is None:
         return
-    label = opened.treatment.label
+    label = before.label
     pairs = [("", before.queries, opened.workload.digest)]
     pairs += [
         (f" by the role {run.name}", run.queries, opened.reads[run.name].digest)

@@ -287,7 +287,8 @@ def _segments(path: str, of: Words) -> list[str]:
         else:
             told = segment
         searches = bool(_SEARCHING.search(segment))
-        searching = searches if of_index else searching or searches
+        below = segment in _BELOW_SEARCH and segment != "template"
+        searching = searches or below if of_index else searching or searches
         for parameter in parameters:
             name, equals, value = re.sub("(?i)%3d", "=", parameter, count=1).partition("=")
             if not equals:

@@ -260,7 +260,7 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
     let user = before.next().filter(|&u| u != b"-").unwrap_or(b"");
     let first = before.nth(1).unwrap_or(b"");
     // `HOST:PORT ADDRESS - USER`: a virtual host; else the host that syslog names.
-    let server = memchr::memchr(b' ', first).map_or(host, |at| &first[..at]);
+    let server = virtual_host(first).unwrap_or(host);
     Some(Line {
         at_ns,
         request,
@@ -275,6 +275,16 @@ fn parse<'a>(line: &'a [u8], clock: &mut Clock, unit_ns: u64) -> Option<Line<'a>
         early: false,
         cut: false,
     })
+}
+
+/// The host of `HOST:PORT ADDRESS`; None where something else stands before the address, such as other
+/// addresses (`X-Forwarded-For`), or what a collector of logs puts there.
+fn virtual_host(before: &[u8]) -> Option<&[u8]> {
+    let (name, address) = scan::cut(b' ', before)?;
+    let of_name = |&b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':');
+    let is_one = !name.is_empty() && name.iter().all(of_name) && name.last() != Some(&b':');
+    let dated = matches!(name, [_, _, _, _, b'-', _, _, b'-', ..]);
+    (is_one && !dated && !address.contains(&b' ')).then_some(name)
 }
 
 /// The duration among what stands with its names: `rt=0.500 uct="0.000"`, as many have `$request_time`.

@@ -76,7 +76,9 @@ pub fn is_head(bytes: &[u8], at: usize) -> bool {
     let end = behind(bytes, at);
     let next = &bytes[end..];
     let of_mysql = || memchr::memmem::rfind(&bytes[at..end], b" Id: ").is_some();
-    next.starts_with(b"# Thread_id: ") || (next.starts_with(b"# Query_time: ") && of_mysql())
+    // Percona's server has the schema between.
+    let follows = next.starts_with(b"# Query_time: ") || next.starts_with(b"# Schema: ");
+    next.starts_with(b"# Thread_id: ") || (follows && of_mysql())
 }
 
 /// Where the next entry begins at or after `from`.
