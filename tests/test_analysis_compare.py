@@ -148,6 +148,19 @@ def test_a_run_counts_once_and_has_to_be_of_the_same_study(tmp_path: Path) -> No
         compare_records(a, b, 0.05, [other])
 
 
+def test_parts_of_one_run_are_no_runs(tmp_path: Path) -> None:
+    """A copy that was made while the run went on shares trials with it, and shows no noise."""
+    before, *same = runs(tmp_path / "a", [1.0, 1.0, 1.0])
+    (after,) = runs(tmp_path / "b", [1.3])
+    whole = shutil.copytree(after.path, tmp_path / "whole")
+    part = shutil.copytree(after.path, tmp_path / "part")
+    shutil.rmtree(sorted((part / "trials").iterdir())[0])
+    with pytest.raises(SearchbenchError, match="so they are parts of one run; a run counts once"):
+        compare_records(before, after, same=same, same_b=[open_record(part)])
+    found = compare_records(before, after, same=same, same_b=[open_record(whole)])
+    assert not found.regressed
+
+
 def test_runs_of_other_versions_or_made_apart_are_findings(tmp_path: Path) -> None:
     first, *same = runs(tmp_path / "a", (0.0, 0.01), extra={"started": "2026-01-30T12:00:00Z"})
     same += runs(tmp_path / "c", (0.0,), extra={"started": "2026-01-30T13:00:00Z"}, version="2.0")

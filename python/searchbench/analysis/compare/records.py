@@ -10,7 +10,9 @@ Holm's correction over all treatments and metrics either way.
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -38,8 +40,9 @@ from searchbench.analysis.compare.treatments import TRIED_ONCE
 from searchbench.analysis.judgement import ClassLine, Estimate, RecordComparison, RecordLine
 from searchbench.analysis.stats.intervals import ALPHA, LEVEL, holm, ratio_over_runs
 from searchbench.errors import SearchbenchError
-from searchbench.record import Record
+from searchbench.record import Record, Trial
 
+_MARK_BYTES = 1 << 16  # of a file of samples: times to the nanosecond, so no two are alike
 SHOWN = 3  # runs of each side, from which on they show all of their noise
 WITHIN = "the interval is of these two runs and does not cover how much runs of one thing differ"
 
@@ -56,7 +59,8 @@ def compare_records(
     Treatments are matched by system and levels. ``threshold``: the share of a quantity where
     more is better that b may lose before ``beyond_threshold`` is true. ``same``: further runs of
     what a is, ``same_b`` of what b is; SearchbenchError where a record is given twice (a and b
-    count too) or has nothing in common with a.
+    count too), where two runs of a side share some of their trials, or where a record has nothing
+    in common with a.
     """
     before, after = (a, *same), (b, *same_b)
     for record in (*before, *after):
@@ -74,7 +78,40 @@ def compare_records(
     if len(set(paths)) < len(paths):
         twice = next(path for path in paths if paths.count(path) > 1)
         raise SearchbenchError(f"{twice} is given twice; a run counts once, so leave it out")
+    for side in (before, after):
+        _insist_on_runs(side)
     return compare_runs([Run(r) for r in before], [Run(r) for r in after], threshold)
+
+
+def _insist_on_runs(records: Sequence[Record]) -> None:
+    """SearchbenchError where two records are parts of one run, such as a copy that was made before
+    the run went on: each would count. (Whole copies do not differ, and count as one.)
+    """
+    trials = [
+        {mark: trial.trial for trial in record.trials if (mark := _mark(record, trial))}
+        for record in records
+    ]
+    for i, own in enumerate(trials):
+        for j, others in enumerate(trials[:i]):
+            shared = own.keys() & others.keys()
+            if shared and own.keys() != others.keys():
+                trial = own[min(shared)]
+                raise SearchbenchError(
+                    f"{records[j].path} and {records[i].path} have the same trials (such as "
+                    f"{trial}), so they are parts of one run; a run counts once, so leave one out"
+                )
+
+
+def _mark(record: Record, trial: Trial) -> str | None:
+    """What tells the samples of a trial from all others; None where there are none."""
+    path = record.path / "trials" / trial.trial / "samples.parquet"
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _MARK_BYTES))
+            return f"{trial.trial} {size} {hashlib.sha256(file.read()).hexdigest()}"
+    except OSError:
+        return None
 
 
 def compare_runs(
