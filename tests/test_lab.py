@@ -461,7 +461,7 @@ def test_a_trial_whose_probe_ended_early_has_failed_and_the_rest_goes_on(
 
 def test_other_queries_do_not_continue_a_sweep_at_its_other_loads(tmp_path: Path) -> None:
     """No load was asked twice, but one table would have answers to two files."""
-    load = "seconds = 0.4\nwarmup_s = 0.1\n[factors]\n\"load.clients\" = [1, 2, 3]"
+    load = 'seconds = 0.4\nwarmup_s = 0.1\n[factors]\n"load.clients" = [1, 2, 3]'
     path = study(tmp_path, "[systems.null]\n", load, "[control]\naa = false")
     place = tmp_path / "record"
 
