@@ -295,7 +295,7 @@ def test_errors_are_of_the_logs_that_have_them(tmp_path: Path) -> None:
     assert found.all is not None
     assert found.all.errors is None
     assert said(found, "Errors") == (
-        "Of 100 of the 1,000 searches the logs say whether they failed: 10 % of these did."
+        "The logs say of 100 of the 1,000 searches whether they failed: 10 % of these did."
     )
     alone = judged(tmp_path / "ql.log")
     assert alone.all is not None

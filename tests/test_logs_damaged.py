@@ -89,7 +89,7 @@ def test_what_may_be_none_of_a_log_is_not_added_to_a_record(tmp_path: Path, how:
     changed = whole[:half] + bytes(b ^ 0x55 for b in whole[half : half + 2]) + whole[half + 2 :]
     path.write_bytes(changed)
     of = judge_log(count(find([path]), Options()))
-    assert "may be none of the log, but are in the figures" in said(of, "A damaged file")
+    assert "may not be lines of the log, but are in the figures" in said(of, "A damaged file")
     record = tmp_path / "record"
     with pytest.raises(QueryError, match="bytes of it were changed, so nothing of it is added"):
         records.add(record, find([path.parent]), Options())

@@ -98,7 +98,7 @@ def test_every_command_of_the_page_reads_its_log(
     assert re.search(r"^[\d,]+ lines \(line\) in", pattern, re.MULTILINE)
     assert load.startswith("20,000 searches, ")
     (of_load,) = [text for command, text in unwrapped.items() if command.endswith("searches.jsonl")]
-    assert "All 20,000 searches can be asked again, not quite as production was asked" in of_load
+    assert "All 20,000 searches can be asked again, but not exactly as in production" in of_load
     assert "the log has no searches that failed" in of_load
     assert (folder / "searches.jsonl.about.json").is_file()
     assert "dispersion at 10 s" in cut

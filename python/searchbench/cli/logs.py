@@ -73,8 +73,8 @@ def logs(
         NAME=ZONE, as in db1=America/New_York. May be given several times. Without it, times are
         shown as written.
     since
-        Only what began at this time or later, by the clock of the page: UTC where the zone of a log
-        is known, else as the log writes it. 2026-11-22T10:00, or a day.
+        Count only what began at this time or later: 2026-11-22T10:00, or a day (2026-11-22). Write
+        the time as the page shows it: in UTC if the zone of a log is known, else as the log has it.
     until
         Only what began before this time.
     log_format

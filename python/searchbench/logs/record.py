@@ -159,8 +159,8 @@ def add(
     if before is not None and before["options"] != wanted:
         other = next(k for k in _SAME if before["options"].get(k) != wanted[k])
         raise RecordError(
-            f"{path} was counted with {other} = {show(before['options'].get(other))}, this is "
-            f"{show(wanted[other])}; give the same, or name a new folder"
+            f"the record {path} was made with {other} = {show(before['options'].get(other))}, "
+            f"but this call has {show(wanted[other])}; give the same, or name a new folder"
         )
     read_before = before["sources"] if before else []
     stored = _stored(path, before) if before else None

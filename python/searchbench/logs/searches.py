@@ -30,7 +30,7 @@ _FEW = 20  # searches of a file that do not show its clock
 _FAILED = "failed in production"
 _NO_TIME = "no time"
 UNNAMED = "classes that are not named, for their words could not be told from names"
-_BEHIND = "stand where the log's clock had gone back, so they are mixed with those of before"
+_BEHIND = "came after the log's clock had gone back, so they are mixed with earlier searches"
 _BACK = 60 * _SECOND  # logs of searches that end in another order than they began go back less
 _NAMES: dict[Kind, str] = {
     "words": "words to search for", "paths": "requests over HTTP", "statements": "statements",

@@ -133,7 +133,7 @@ def sentence(log: Searches, within: str | None = None) -> str:
     of += f" searches{part}"
     if every == 1:
         of = f"The only search{part}"
-    return f"{of} can be asked again, not quite as production was asked: {'; '.join(told)}."
+    return f"{of} can be asked again, but not exactly as in production: {'; '.join(told)}."
 
 
 def _coarse(log: Searches) -> list[str]:

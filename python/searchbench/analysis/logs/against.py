@@ -148,7 +148,7 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
     if not ((of.ns != UNKNOWN) & ~of.failed).any():
         raise RecordError(
             "the log does not say how long its searches took, so there is nothing to compare "
-            "with the record: let the server write it ($request_time in nginx, %D in Apache)"
+            "with the record: have the server log it ($request_time in nginx, %D in Apache)"
         )
     judged = judge(record) if judged is None else judged
     names, of_class = of.classes()
@@ -188,8 +188,9 @@ def _of_slow_ones(of: Against, cut_s: float) -> Against:
     told = (
         f"The log's times begin all at once at {cut_s:.3g} s, so it seems to have only searches "
         "above a threshold of its server. Its quantiles are not those of all searches, and say "
-        "nothing about the record's. Log all for a while (long_query_time = 0, "
-        "log_min_duration_statement = 0, or 0ms)."
+        "nothing about the record's. Log all searches for a while: set "
+        "long_query_time = 0 (MySQL, MariaDB), log_min_duration_statement = 0 (PostgreSQL), or "
+        "thresholds of 0ms (OpenSearch, Elasticsearch)."
     )
     return replace(of, lines=tuple(known), sentence=_sentence(known), remarks=(told, *of.remarks))
 

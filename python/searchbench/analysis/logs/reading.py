@@ -49,7 +49,8 @@ def reading(of: LogJudgement) -> Iterator[Remark]:
             line, why, text = examples[0]  # type: ignore[index]
             yield Remark(
                 "warning" if unread * 100 >= lines else "note", "Lines that could not be read",
-                f"{name}: {unread:,} of {lines:,} lines; first line {line}: {why} ({text!r}).",
+                f"{name}: {unread:,} of {lines:,} lines. The first is line {line}: {why} "
+                f"({text!r}).",
             )  # fmt: skip
         yield from _others(source, name, unread)
         notes = dict(source["notes"])  # type: ignore[call-overload]
@@ -68,8 +69,8 @@ def reading(of: LogJudgement) -> Iterator[Remark]:
             yield Remark(
                 "warning", "A damaged file",
                 f"{name} is packed, and bytes of it were changed. {lines:,} lines were read. Those "
-                "behind the change may be none of the log, but are in the figures; others may be "
-                "missing.",
+                "after the change may not be lines of the log, but are in the figures; other "
+                "lines may be missing.",
                 "Copy it again from where it was packed.",
             )  # fmt: skip
         if letters := notes.pop(_core.LOG_LETTERS, 0):
@@ -261,8 +262,8 @@ def _set_back(
     if hours:
         yield Remark(
             "warning", "A clock that was set back",
-            f"{name}: {hours:,} × the clock goes back by about an hour in the night to a Sunday. "
-            "If clocks were set back then, that hour has the entries of two.",
+            f"{name}: {hours:,} × the clock goes back by about an hour in the night from "
+            "Saturday to Sunday. If clocks were set back then, that hour has the entries of two.",
             "Name the zone of the log with --zone.",
         )  # fmt: skip
     others = int(str(source["back"])) - hours

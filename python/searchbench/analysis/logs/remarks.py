@@ -30,7 +30,8 @@ def remarks(of: LogJudgement) -> Iterator[Remark]:
         yield Remark(
             "warning", "No search",
             f"None of the {of.others:,} entries that were read is a search.",
-            "Name the parameters that hold words with --parameter, or columns with --column.",
+            "Say where the words are: --parameter NAME for a parameter of a path, or --column "
+            "NAME=text for a field.",
         )  # fmt: skip
     elif of.all is not None:
         yield from _times(of, of.all)
@@ -108,7 +109,9 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             f"Times begin all at once at {seconds(cut_s)}, so the log seems to have only what took "
             "longer than a threshold of its server. How long all searches took is not known: "
             "those that the log leaves out are in none of these figures.",
-            "Log all for a while: long_query_time = 0, log_min_duration_statement = 0, or 0ms.",
+            "Log all searches for a while: set long_query_time = 0 (MySQL, MariaDB), "
+            "log_min_duration_statement = 0 (PostgreSQL), or thresholds of 0ms (OpenSearch, "
+            "Elasticsearch).",
         )  # fmt: skip
     whose = "the searches" if cut_s is None else "the searches in the log"
     if (share := timed_share(of, all_)) is not None:
@@ -143,7 +146,10 @@ def _without_times(of: LogJudgement) -> str:
             "If a field has the times, name the field and its unit: --column NAME=duration:ms "
             "(or s, us, ns)."
         )
-    return "Let the server write it: $request_time in nginx, %D in Apache."
+    return (
+        "Have the server log it: $request_time in nginx, %D in Apache, or the slow log with "
+        "long_query_time = 0 in MySQL and MariaDB."
+    )
 
 
 def timed_share(of: LogJudgement, all_: Row) -> float | None:
@@ -167,8 +173,8 @@ def _clocks(of: LogJudgement) -> str:
         said += f", and {len(others) - 2} more step"
     said += ": times are multiples of that, though they are written with more digits."
     if not first.sure:
-        said = f"Times are neighbouring multiples of {step} (or 0), two in all: the clock of this "
-        said += "log steps by that, or its searches really take so long."
+        said = f"Nearly all times are one of two neighbouring multiples of {step} (0 is one too): "
+        said += "either the clock of this log steps by that, or searches really take that long."
     return f"{said} Only bands that are further apart than {seconds(of.resolution_s)} are found."
 
 
@@ -290,7 +296,7 @@ def _answers(of: LogJudgement, all_: Row) -> Iterator[Remark]:
     if all_.errors is None and told:
         n = sum(row.n for row in told)
         share = sum((row.errors or 0.0) * row.n for row in told) / n
-        text = f"Of {n:,} of the {all_.n:,} searches the logs say whether they failed: "
+        text = f"The logs say of {n:,} of the {all_.n:,} searches whether they failed: "
         text += f"{percent(share)} of these did."
         yield Remark("warning" if share >= MANY else "note", "Errors", text)
     elif all_.errors is None:

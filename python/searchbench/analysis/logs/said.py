@@ -90,7 +90,9 @@ def _hidden(hidden: Mapping[str, Any]) -> str:
         f"{hidden['made_up']:,} {plural(hidden['made_up'], 'other is', 'others are')} made up."
     )
     if hidden["kept"]:
-        told += f" {hidden['kept']:,} have no other word of their kind and length, and stay."
+        kept = hidden["kept"]
+        told += f" {kept:,} {plural(kept, 'word stays', 'words stay')} unchanged and readable, "
+        told += "because no other word of the same kind and length is possible."
     if n := hidden["with_signs"]:
         told += (
             f" {n:,} {plural(n, 'search has', 'searches have')} signs that are neither letters nor "

@@ -30,10 +30,10 @@ const MICROSECONDS: &str = "durations without a point, taken as microseconds (Ap
 const NUMBERS: &str = "two whole numbers after the agent, of which neither is known to be a duration \
                        (--unit us says that the first is)";
 
-const OTHERS: &str = "more than one number that may be the duration after the agent: the first was \
-                      taken, and another belongs to it (0.049, 0.001), is greater, or is written to \
-                      the millisecond and it is not \
-                      (a format string says which it is)";
+const OTHERS: &str = "more than one number that may be the duration after the user agent: the \
+                      first was taken, although another follows it in a list (0.049, 0.001), is \
+                      greater, or is written to the millisecond where the first is not (--line \
+                      with a format string names the duration)";
 
 const EARLY: &str = "a time that ends with the headers of the answer, and not with the answer \
                      (HAProxy's option logasap)";
@@ -462,7 +462,7 @@ impl Reader for Access {
             out.seen.line(line.len());
             let Some(found) = parse(line, &mut self.clock, self.unit_ns) else {
                 if !line.is_empty() {
-                    out.seen.unread(line, "it is no line of an access log");
+                    out.seen.unread(line, "it is not a line of an access log");
                 }
                 continue;
             };

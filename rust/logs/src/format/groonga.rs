@@ -180,7 +180,7 @@ impl Reader for Groonga {
             let Some((stamp, context, kind, said)) = parts(line) else {
                 if !line.is_empty() {
                     out.seen
-                        .unread(line, "it is no line of Groonga's query log");
+                        .unread(line, "it is not a line of Groonga's query log");
                 }
                 continue;
             };

@@ -431,7 +431,7 @@ impl Reader for General {
                     open.push(b'\n');
                     open.extend_from_slice(line);
                 } else if !line.is_empty() {
-                    out.seen.unread(line, "it is no line of a general log");
+                    out.seen.unread(line, "it is not a line of a general log");
                 }
                 continue;
             };

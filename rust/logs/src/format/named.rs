@@ -220,7 +220,7 @@ impl Named {
                         });
                     }
                 });
-                end.ok_or("it is no object of JSON")
+                end.ok_or("it is not an object of JSON")
             }
             Shape::Ltsv => {
                 for (place, pair) in line.split(|&b| b == b'\t').enumerate() {

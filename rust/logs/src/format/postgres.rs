@@ -318,7 +318,7 @@ impl Postgres {
                     let line = &line[..line.len().min(LONGEST)];
                     out.seen.line(line.len());
                     if !line.is_empty() {
-                        out.seen.unread(line, "it is no record of csvlog");
+                        out.seen.unread(line, "it is not a record of csvlog");
                     }
                     at = behind(&block.bytes, at);
                     continue;
@@ -404,7 +404,7 @@ impl Reader for Postgres {
             out.seen.line(line.len());
             if self.form == Form::Json {
                 if !line.is_empty() && !self.json(line, out) {
-                    out.seen.unread(line, "it is no object of jsonlog");
+                    out.seen.unread(line, "it is not an object of jsonlog");
                 }
             } else if let Some(more) = line.strip_prefix(b"\t") {
                 self.open.push(b'\n');

@@ -421,7 +421,7 @@ impl Reader for SlowLog {
             };
             match found {
                 Some(found) => self.take(&found, out),
-                None => out.seen.unread(line, "it is no line of a slow log"),
+                None => out.seen.unread(line, "it is not a line of a slow log"),
             }
         }
         out.seen.clock(&mut self.clock);

@@ -186,7 +186,7 @@ impl Reader for Solr {
                 continue;
             }
             if foreign(line) {
-                out.seen.unread(line, "it is no line of Solr's log");
+                out.seen.unread(line, "it is not a line of Solr's log");
             } else {
                 beside += 1;
             }

@@ -322,7 +322,8 @@ impl Reader for Plain {
             }
             let Some((mut entry, shape)) = plain(line, &mut self.clock) else {
                 if own && !line.is_empty() {
-                    out.seen.unread(line, "it is no line of Sphinx's query log");
+                    out.seen
+                        .unread(line, "it is not a line of Sphinx's query log");
                 }
                 continue;
             };
@@ -473,7 +474,7 @@ impl Reader for Ql {
                     amid = then(amid, line);
                     if amid == Amid::Nothing && !line.is_empty() {
                         out.seen
-                            .unread(line, "it is no line of Sphinx's log of SQL");
+                            .unread(line, "it is not a line of Sphinx's log of SQL");
                     }
                 }
                 continue;
