@@ -244,7 +244,9 @@ def test_what_sphinx_does_not_log_is_counted_and_said(tmp_path: Path) -> None:
         "were grouped by an attribute, and are asked without": 1,
     }
     assert sum(told["left_out"].values()) == 2
-    assert told["sentence"].startswith("6 of the log's 8 searches can be asked again, but not exactly")
+    assert told["sentence"].startswith(
+        "6 of the log's 8 searches can be asked again, but not exactly"
+    )
     for part in ("1 had filters", "1 is left out (no words",
                  "the log has no searches that failed"):  # fmt: skip
         assert part in told["sentence"]
