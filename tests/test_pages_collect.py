@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,11 +77,20 @@ def test_a_file_with_mistakes_is_checked_as_the_page_shows_it(tmp_path: Path) ->
     assert (done.returncode, done.stdout, done.stderr) == (2, "", shown)
 
 
+def test_the_buffer_of_the_page_is_right(tmp_path: Path) -> None:
+    _, config = blocks(PAGE, "")
+    (tmp_path / "scribe.conf").write_text(config)
+    command = f"{sys.executable} -m searchbench collect check scribe.conf"
+    done = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "scribe.conf: right\n"
+
+
 def test_the_collector_of_the_page_takes_what_the_page_sends_and_counts_it(tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("no curl here")
     port = free_port()
-    (config,) = blocks(PAGE, "")
+    config, _ = blocks(PAGE, "")
     folder = re.search(r"^file_path=(.*)$", config, re.MULTILINE)
     assert folder
     text = config.replace(folder[1], str(tmp_path / "out")).replace("1463", str(port))
