@@ -10,6 +10,8 @@ import pytest
 
 from searchbench.analysis.logs.judge import judge_log
 from searchbench.analysis.logs.model import LogJudgement
+from searchbench.cli import app
+from searchbench.errors import QueryError
 from searchbench.logs.counts import Options, count
 from searchbench.logs.sources import find
 from test_logs_unknown import said
@@ -371,7 +373,29 @@ def test_what_stands_before_an_address_is_no_server_unless_it_is_one_name(tmp_pa
         ("Nov 22 11:03:06 2026 web-1 nginx: 10.0.0.1", ["access"]),
         ("2026-11-22 11:03:06 web-1 nginx: 10.0.0.1", ["access"]),
         ("2026-11-22T11:03:06+09:00 10.0.0.1", ["access"]),
+        ("10.0.0.1 - joe", ["access"]),
         ("shop.example.org:443 10.0.0.1", ["shop.example.org:443"]),
     ):
         log.write_text("".join((before + rest).format(i=i) for i in range(20)))
         assert [row.name for row in judged(log).by["server"]] == servers, before
+
+
+@pytest.mark.parametrize("wrong", ["ms=duration:msec", "ms=length"])
+def test_a_column_that_is_wrong_is_a_sentence_where_files_are_looked_at_together(
+    tmp_path: Path, wrong: str
+) -> None:
+    """A rotated file is looked at before it is read."""
+    for name in ("a.log", "a.log.1"):
+        objects(tmp_path / name, [{"time": AT + i, "ms": i, "q": "red"} for i in range(20)])
+    with pytest.raises(QueryError):
+        app(["logs", str(tmp_path), "--column", wrong], exit_on_error=False)
+
+
+def test_a_server_that_is_named_in_the_lines_does_not_say_which_searches_failed(
+    tmp_path: Path,
+) -> None:
+    rows = [{"time": AT + i, "took_ms": 3, "q": f"w{i}", "server": f"s{i % 3}"} for i in range(300)]
+    of = judged(objects(tmp_path / "a.jsonl", rows))
+    assert of.all is not None
+    assert of.all.errors is None
+    assert [row.errors for row in of.by["server"]] == [None] * 3

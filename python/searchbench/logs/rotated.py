@@ -20,8 +20,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from searchbench import _core
+from searchbench.errors import QueryError
 from searchbench.logs.counts import Options, insist_known, named_format, settings
-from searchbench.logs.parquet import readable
+from searchbench.logs.parquet import readable, with_names
 from searchbench.logs.sources import STANDARD_INPUT, Source
 
 _PACKED = (".gz", ".zst")
@@ -135,9 +136,12 @@ def _looked_at(
     """``before``: as of the core."""
     named = named_format(options) or source.format
     with readable([source]) as (path,):
-        found = _core.look_at_ends_of_log(
-            path, server=source.server, named=named, before=before, **settings(options)
-        )
+        try:
+            found = _core.look_at_ends_of_log(
+                path, server=source.server, named=named, before=before, **settings(options)
+            )
+        except ValueError as error:
+            raise QueryError(with_names(str(error), [source], [path])) from None
     return _File(at, place, dated, *found)
 
 

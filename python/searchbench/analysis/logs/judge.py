@@ -136,7 +136,7 @@ def _without_errors(of: LogJudgement) -> LogJudgement:
         }
 
     def unknown(row: Row, server: str | None) -> bool:
-        formats = read(server)
+        formats = read(server) or read(None)  # one that is named in the lines is no file's
         return bool(formats & WITHOUT_ERRORS) or (not row.errors and not formats <= WITH_ERRORS)
 
     def known(rows: tuple[Row, ...], *, servers: bool = False) -> tuple[Row, ...]:

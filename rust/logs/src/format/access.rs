@@ -284,7 +284,7 @@ fn virtual_host(before: &[u8]) -> Option<&[u8]> {
     let of_name = |&b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':');
     let is_one = !name.is_empty() && name.iter().all(of_name) && name.last() != Some(&b':');
     let dated = matches!(name, [_, _, _, _, b'-', _, _, b'-', ..]);
-    (is_one && !dated && !address.contains(&b' ')).then_some(name)
+    (is_one && !dated && address != b"-" && !address.contains(&b' ')).then_some(name)
 }
 
 /// The duration among what stands with its names: `rt=0.500 uct="0.000"`, as many have `$request_time`.
