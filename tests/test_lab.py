@@ -152,13 +152,16 @@ def test_captures_may_come_after_the_drive_so_that_it_meets_first_asks(tmp_path:
     assert trial.answers_under_load.changed == 0
 
 
+class Impatient(Watch):
+    """Ends the run in the trial behind the first that has ended."""
+
+    def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
+        if self.ended:
+            raise KeyboardInterrupt
+
+
 def test_the_same_command_continues_where_it_stopped(tmp_path: Path) -> None:
     path, place = study(tmp_path, TWO, SHORT), tmp_path / "record"
-
-    class Impatient(Watch):
-        def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
-            if len(self.ended) == 1:
-                raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         measure(path, place, watch=Impatient())
@@ -185,11 +188,6 @@ def test_other_queries_do_not_continue_a_treatment(tmp_path: Path) -> None:
     path, place = study(tmp_path, "[systems.null]\n", SHORT, "replicates = 2"), tmp_path / "record"
     text = path.read_text().replace("replicates = 1\n", "", 1)
     path.write_text(text)
-
-    class Impatient(Watch):
-        def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
-            if self.ended:
-                raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         measure(path, place, watch=Impatient())
@@ -464,11 +462,6 @@ def test_other_queries_do_not_continue_a_sweep_at_its_other_loads(tmp_path: Path
     load = 'seconds = 0.4\nwarmup_s = 0.1\n[factors]\n"load.clients" = [1, 2, 3]'
     path = study(tmp_path, "[systems.null]\n", load, "[control]\naa = false")
     place = tmp_path / "record"
-
-    class Impatient(Watch):
-        def tick(self, completed: int, elapsed_ns: int, recent: bytes) -> None:
-            if self.ended:
-                raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         measure(path, place, watch=Impatient())

@@ -16,12 +16,14 @@ from searchbench.engines.mariadb import MariaDB
 from searchbench.engines.postgresql import Postgresql
 from searchbench.errors import LabError, StudyError
 from searchbench.lab.conduct.tapping import tap_operation
+from searchbench.lab.conduct.watch import Silence
 from searchbench.lab.get.install import missing
 from searchbench.measure.run import run as measure
-from searchbench.record import Record, Trial
+from searchbench.record import Record, Trial, open_record
 from searchbench.report.document.assemble import document
 from searchbench.report.write import write_report
 from searchbench.study import read_study
+from searchbench.study.plan import Trial as PlannedTrial
 
 pytestmark = pytest.mark.slow
 
@@ -94,6 +96,28 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
 @pytest.fixture(scope="module")
 def judged(record: Record) -> Judgement:
     return judge(record)
+
+
+class Impatient(Silence):
+    """Ends the run where the second trial begins."""
+
+    def begins(self, trial: PlannedTrial, label: str, done: int, of: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+
+def test_a_study_of_methods_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """Each method has work of its own, which is not held against that of another."""
+    if lacking := missing(MariaDB()):
+        pytest.skip(f"no database here: {lacking}")
+    path, place = tmp_path / "study.toml", tmp_path / "record"
+    path.write_text(TOP + METHODS + "[systems.mariadb]\n")
+    with pytest.raises(KeyboardInterrupt):
+        measure(path, place, work=tmp_path / "work", watch=Impatient())
+    assert len(open_record(place).trials) == 1
+    found = measure(path, place, work=tmp_path / "work")
+    assert [t.status for t in found.trials] == ["ok"] * len(found.plan.trials)
+    assert len(found.trials) == 4
 
 
 def trial_of(record: Record, method: str, system: str = "mariadb") -> Trial:

@@ -455,8 +455,9 @@ class Agreement:
     ``differing`` how many do not; the rest cannot be decided. ``same_top_k``: of ``agreeing``,
     those that list hits and whose top k are the same too; ``empty``: those on which both find
     nothing.
-    ``without_order``: of ``queries``, those that one of them
-    answers with one score for all hits: its order says nothing, and is never the same.
+    ``without_order``: of ``queries``, those that one of them answers with one score for all hits,
+    or whose hits agree only if a tie excuses more than half of them: their order says nothing, and
+    is never the same.
     ``groups``: the measures of the Sphinx comparison study. ``examples``: of each cause the least
     alike first, by RBO.
     ``levels``: by what is compared ("totals", "set" and "order" of the top k, "extras": facets and

@@ -2,6 +2,8 @@
 //!
 //! A fingerprint has `?` in place of each value, lists of values as one, no comments, one blank
 //! where there were several, and lower case. Statements that differ only in values share it.
+//!
+//! Longer than 450 lines with its tests: one walk over a statement finds all of it.
 
 use crate::entry::NO_WORDS;
 use crate::words;
@@ -64,8 +66,8 @@ fn literal_end(text: &[u8], at: usize, escapes: bool) -> usize {
     text.len()
 }
 
-/// Where the literal in dollar quotes that begins at `at` ends: `$$..$$`, `$tag$..$tag$`. None where it
-/// is none, or does not end.
+/// Where the literal in dollar quotes that begins at `at` ends: `$$..$$`, `$tag$..$tag$`; None where it
+/// is none.
 fn dollar_end(text: &[u8], at: usize) -> Option<usize> {
     let rest = &text[at + 1..];
     let name = rest.iter().position(|&b| b == b'$')?;
@@ -75,23 +77,26 @@ fn dollar_end(text: &[u8], at: usize) -> Option<usize> {
     }
     let tag = &text[at..at + name + 2];
     let inner = at + tag.len();
-    memchr::memmem::find(&text[inner..], tag).map(|n| inner + n + tag.len())
+    let end = memchr::memmem::find(&text[inner..], tag);
+    Some(end.map_or(text.len(), |n| inner + n + tag.len()))
 }
 
 /// Where the comment that begins at `at` ends. PostgreSQL's may have others within.
 fn comment_end(text: &[u8], at: usize, nested: bool) -> usize {
-    let (mut i, mut depth) = (at + 2, 1);
+    // An asterisk that begins a comment does not end it too.
+    let (mut i, mut depth, mut begun) = (at + 2, 1, at + 2);
     while depth > 0 {
         let Some(n) = memchr::memchr(b'/', &text[i.min(text.len())..]) else {
             return text.len();
         };
         let slash = i + n;
         i = slash + 1;
-        if slash > at + 2 && text[slash - 1] == b'*' {
+        if slash > begun && text[slash - 1] == b'*' {
             depth -= 1;
         } else if nested && text.get(i) == Some(&b'*') {
             depth += 1;
             i += 1;
+            begun = i;
         }
     }
     i
@@ -435,6 +440,8 @@ mod tests {
             ("SELECT E'it\\'s' a, 'x'", "select e? a,?"),
             ("SELECT /* by /* who */ x */ 1", "select ?"),
             ("SELECT /* by /* who */ 1", "select"),
+            ("SELECT /* by /*/ who */ x */ 1", "select ?"),
+            ("SELECT $a$ $b$ 'x", "select ?"),
         ] {
             assert_eq!(of(text, Dialect::Postgres).0, wanted, "{text}");
         }

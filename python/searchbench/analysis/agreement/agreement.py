@@ -39,7 +39,7 @@ EXTRAS = "facets or groups"  # the same documents match, counted differently
 PARTS = "part statistics"  # one engine, with other parts: each scores by its own frequencies
 NO_HITS = "no hits returned"  # one of them lists none, at the same total
 SCORING = "scoring"  # the same documents match, ranked differently
-UNDECIDED = "undecidable by order"  # all hits of a list have one score: their order is chance
+UNDECIDED = "undecidable by order"  # so many hits have one score that their order is chance
 TIE = "tie"  # only hits of equal score swapped; counts as the same
 
 # Parameters that say how an index is cut up and whose statistics are used for scoring.

@@ -103,13 +103,17 @@ def _insist_on_runs(records: Sequence[Record]) -> None:
 
 
 def _mark(record: Record, trial: Trial) -> str | None:
-    """What tells the samples of a trial from all others; None where there are none."""
+    """What tells the samples of a trial from all others; None where it has none (two runs may fail
+    alike).
+    """
+    if trial.status != "ok":
+        return None
     path = record.path / "trials" / trial.trial / "samples.parquet"
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _MARK_BYTES))
-            return f"{trial.trial} {size} {hashlib.sha256(file.read()).hexdigest()}"
+            return f"{trial.trial} {trial.started} {size} {hashlib.sha256(file.read()).hexdigest()}"
     except OSError:
         return None
 

@@ -180,19 +180,12 @@ def _copies(of: LogJudgement) -> Iterator[Remark]:
 def _same_events(of: LogJudgement) -> Iterator[Remark]:
     """Logs of one server in two forms, as OpenSearch and PostgreSQL may write both."""
     named = _names(of)
-    forms: dict[tuple[str, str], dict[str, list[Mapping[str, object]]]] = {}
-    for source in of.sources:
-        family = next((f for f in _FAMILIES if str(source["format"]).startswith(f)), None)
-        if family and source["entries"]:
-            own = forms.setdefault((family, str(source["server"])), {})
-            own.setdefault(str(source["format"]), []).append(source)
-    # In a folder both are called by it, or each by its file.
     for family in _FAMILIES:
+        # Whatever their servers are called: that is by the folder, or by each file.
         each: dict[str, list[Mapping[str, object]]] = {}
-        for (name, _), own in forms.items():
-            if name == family:
-                for form, sources in own.items():
-                    each.setdefault(form, []).extend(sources)
+        for source in of.sources:
+            if source["entries"] and str(source["format"]).startswith(family):
+                each.setdefault(str(source["format"]), []).append(source)
         n = {form: sum(int(str(s["entries"])) for s in own) for form, own in each.items()}
         if len(n) < 2 or min(n.values()) < COPIED or min(n.values()) < _ALIKE * max(n.values()):
             continue

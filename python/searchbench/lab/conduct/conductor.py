@@ -274,8 +274,8 @@ def _seed(plan: Plan, trial: Trial, position: int) -> int:
 def _asked_alike(earlier: Mapping[str, Kept], plan: Plan, treatment: Treatment) -> Kept | None:
     """A trial on record of another treatment that asks its system the same, at another load."""
 
-    def asked(of: Treatment) -> tuple[str, list[Any]]:
-        return of.system, [of.settings.get(key) for key in ("requests", "queries", "corpus")]
+    def asked(of: Treatment) -> tuple[str, dict[str, Any]]:
+        return of.system, {key: value for key, value in of.settings.items() if key != "load"}
 
     known = {other.id: other for other in plan.treatments}
     alike = (kept for key, kept in earlier.items()

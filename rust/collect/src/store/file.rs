@@ -1,9 +1,9 @@
 //! Stores `file` and `thriftfile`: messages into numbered files, one after another.
 //!
 //! What was not kept is not left in the file either: after a write that failed (a full disk) the
-//! file is cut back to what was kept, so that a message is in it whole and once, or not at all. Where
-//! another store writes into the same file, which a lock shows, only the write that failed is cut off:
-//! what else would go is the other's, too.
+//! file is cut back to what was kept, so that a message is in it whole and once, or not at all. Stores of
+//! one file take turns; where another writes into it, only the write that failed is cut off: what else
+//! would go is the other's, too.
 
 use std::fs;
 use std::io::Write;
@@ -125,14 +125,13 @@ impl FileStore {
             (self.format(batch, from, offset)?, self.buffer.as_slice())
         };
         let open = self.open.as_mut().expect("opened above");
-        let locked = open.file.lock();
+        let turn = open.turn.clone();
+        let taken = turn.lock();
         look_for_others(open);
         let written = open.file.write_all(slice);
         // What was written of it in part is taken back.
         let cut = written.is_ok() || open.file.set_len(open.kept).is_ok();
-        if locked.is_ok() {
-            let _ = open.file.unlock();
-        }
+        drop(taken);
         if let Err(error) = written {
             let why = format!("{}: {error}", open.path.display());
             if !cut {

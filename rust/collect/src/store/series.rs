@@ -1,9 +1,11 @@
 //! Numbered files, one after another: which is the next, when it is time for it, and how one ends.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 use super::Purpose;
@@ -20,12 +22,33 @@ pub struct Open {
     pub events: u64,
     /// Somebody else writes into it too.
     pub shared: bool,
+    /// Of all stores that have it open: one writes at a time.
+    pub turn: Arc<Mutex<()>>,
     pub inode: u64,
     /// When, by which of the periods.
     began: Local,
     since: Instant,
     pub synced: Instant,
     pub unsynced: bool,
+}
+
+/// The turn of a file, by its device and number. Not a lock of the file: others may hold one for long,
+/// such as who reads it.
+fn turn_of(about: &fs::Metadata) -> Arc<Mutex<()>> {
+    type Turns = BTreeMap<(u64, u64), Weak<Mutex<()>>>;
+    static TURNS: Mutex<Turns> = Mutex::new(Turns::new());
+    let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = (about.dev(), about.ino());
+    if let Some(turn) = turns.get(&place).and_then(Weak::upgrade) {
+        return turn;
+    }
+    // Now and then, so that ten thousand files are not gone through for each that is opened.
+    if turns.len().is_power_of_two() {
+        turns.retain(|_, turn| turn.strong_count() > 0);
+    }
+    let turn = Arc::default();
+    turns.insert(place, Arc::downgrade(&turn));
+    turn
 }
 
 pub struct Series {
@@ -97,6 +120,7 @@ impl Series {
             kept,
             events: 0,
             shared: false,
+            turn: turn_of(&about),
             inode,
             began: now,
             since: instant,

@@ -12,9 +12,10 @@
 //! The duration is what follows the agent, if it is a number: with a point seconds (`$request_time`),
 //! a whole number microseconds (`%D`), unless `Settings::unit_ns` says otherwise. Of a whole number
 //! before one with a point the latter is it (`$request_length $request_time`, as Kubernetes'
-//! ingress has them), and `rt=0.003` names it; of two whole numbers (Apache's `%I %O`) neither is known to be. nginx writes the
-//! time of the end, Apache that of the start; both only in seconds here, so nothing is subtracted.
-//! A search is a request with a parameter that is searched for, or whose path says so.
+//! ingress has them), and `rt=0.003` names it; of two whole numbers (Apache's `%I %O`) neither is known
+//! to be. nginx writes the time of the end, Apache that of the start; both only in seconds here, so
+//! nothing is subtracted. A search is a request with a parameter that is searched for, or whose path
+//! says so.
 //!
 //! Longer than most files: the ways in which servers write one line are read side by side.
 

@@ -3,6 +3,8 @@
 //! A name tells what a field is (`Role`): those that programs commonly use are known, and the user
 //! says the others (`Settings::columns`, NAME=ROLE or NAME=ROLE:UNIT). In a format string fields
 //! stand in braces: `{time} {server} "{text}" {status} {_} {duration:ms}`; `{_}` is passed over.
+//!
+//! Longer than 450 lines: the four shapes of a line fill one row, which is counted in one way.
 
 use crate::clock::{Clock, duration, number, scientific};
 use crate::entry::{Entry, Fault, Kind, NO_TIME, UNKNOWN};

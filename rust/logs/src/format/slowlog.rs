@@ -110,6 +110,22 @@ fn spent(line: &Line<'_>) -> Option<(u64, u32)> {
     duration(line.millis, u64::from(MILLI)).or(found)
 }
 
+/// An entry with nothing but when it began and how long it took.
+fn timed(line: &Line<'_>) -> Entry<'static> {
+    let (ns, resolution_ns) = spent(line).unwrap_or((UNKNOWN, 1));
+    let past = if ns == UNKNOWN { 0 } else { ns as i64 };
+    Entry {
+        at_ns: if line.at_ns == NO_TIME {
+            NO_TIME
+        } else {
+            line.at_ns - past
+        },
+        ns,
+        resolution_ns,
+        ..Entry::default()
+    }
+}
+
 /// `417 hits`, `10+ hits`, `-1`: how many, where that is known.
 fn hits(text: &[u8]) -> u64 {
     let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -239,21 +255,12 @@ impl SlowLog {
     fn take(&mut self, line: &Line<'_>, out: &mut Out<'_>) {
         self.expire(line.at_ns, out);
         if line.indexing {
-            let (ns, resolution_ns) = spent(line).unwrap_or((UNKNOWN, 1));
-            let past = if ns == UNKNOWN { 0 } else { ns as i64 };
             let index = line.index.split(|&b| b == b'/').next();
             return out.entry(&Entry {
                 kind: Kind::Other,
-                at_ns: if line.at_ns == NO_TIME {
-                    NO_TIME
-                } else {
-                    line.at_ns - past
-                },
-                ns,
-                resolution_ns,
                 index: index.unwrap_or(b""),
                 class: b"(a document that was indexed)",
-                ..Entry::default()
+                ..timed(line)
             });
         }
         let (source, mut class) = (
@@ -266,17 +273,8 @@ impl SlowLog {
     }
 
     fn join(&mut self, line: &Line<'_>, source: &[u8], class: &[u8], out: &mut Out<'_>) {
-        let (ns, resolution_ns) = spent(line).unwrap_or((UNKNOWN, 1));
-        let past = if ns == UNKNOWN { 0 } else { ns as i64 };
         let words = words::count(&self.asked);
         let entry = Entry {
-            at_ns: if line.at_ns == NO_TIME {
-                NO_TIME
-            } else {
-                line.at_ns - past
-            },
-            ns,
-            resolution_ns,
             hits: hits(line.hits),
             index: line.index,
             class,
@@ -287,7 +285,7 @@ impl SlowLog {
             } else {
                 words
             },
-            ..Entry::default()
+            ..timed(line)
         };
         // The number of shards is not in lines of requests; the source is in both.
         let key = xxh3_64(source) ^ xxh3_64(line.id);
