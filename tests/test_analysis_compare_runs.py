@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,28 @@ def test_a_loss_that_both_sides_show_again_is_a_regression(
     assert "A regression beyond 5 %" in found.decision
     paths = [one.path for one in (*first, *later)]
     assert compare(paths[0], paths[5], same=tuple(paths[1:5]), same_b=tuple(paths[6:])) == 1
+
+
+def test_runs_that_have_one_draw_in_common_do_not_show_what_another_would_do(
+    tmp_path: Path,
+) -> None:
+    """Which queries meet in a queue is the same in all of them."""
+    first = [run(tmp_path / str(i), effect, 100 + i) for i, effect in enumerate(FIRST)]
+    later = second(tmp_path, (0.078, 0.081, 0.079))
+    assert against(first, later).comparisons[0].verdict == "slower"
+    for record in first:
+        path = record.path / "plan.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"draw_seed": 1}))
+    found = against([open_record(r.path) for r in first], later)
+    line = found.comparisons[0]
+    assert line.verdict == "not resolved"
+    assert not found.regressed
+    assert "in one order and at the same instants" in line.reason
+    assert "Leave draw_seed out" in found.decision
+    path = first[1].path / "plan.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"draw_seed": 2}))
+    again = against([open_record(r.path) for r in first], later)
+    assert again.comparisons[0].verdict == "slower"
 
 
 def test_a_gain_that_both_sides_show_again_is_faster(tmp_path: Path, first: list[Record]) -> None:

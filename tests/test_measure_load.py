@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 import searchbench
 from searchbench.analysis.sweep.points import Point
@@ -31,6 +32,26 @@ def log_of(place: Path, seconds: float, count: int) -> Path:
     step = seconds / (count - 1)
     path.write_text("".join(f'{{"path": "/{i}", "t": {i * step}}}\n' for i in range(count)))
     return path
+
+
+def test_each_run_draws_its_order_and_arrivals_unless_it_is_told_a_seed(tmp_path: Path) -> None:
+    (tmp_path / "paths.txt").write_text("".join(f"/{n}\n" for n in range(50)))
+    found = []
+    with serving(always) as port:
+        for name, seed in (("a", None), ("b", None), ("c", 5), ("d", 5)):
+            record = searchbench.load(
+                f"http://127.0.0.1:{port}", requests=tmp_path / "paths.txt", rate=[200],
+                seconds=0.5, warmup=0.0, engine="none", record=tmp_path / name, seed=seed,
+                arrivals="poisson",
+            )  # fmt: skip
+            samples = record.samples(record.trials[0].trial)
+            sent = samples.sort_by("due")
+            due = sent.column("due").to_numpy()
+            found.append((sent.column("query").to_pylist(), (due - due[0]).tolist()))
+    free, other, told, again = found
+    assert free[0] != other[0]
+    assert free[1] != other[1]
+    assert told == again
 
 
 def test_a_replay_lasts_as_long_as_its_log_and_sends_all_of_it(tmp_path: Path) -> None:
@@ -74,7 +95,9 @@ def test_what_stands_in_the_record_is_the_study_that_ran(tmp_path: Path) -> None
         assert tables["load"]["clients"] == [1, 3]
         assert tables["systems"]["mine"]["attach"] == [f"http://127.0.0.1:{port}"]
         again = searchbench.run(record.path / "study.toml", tmp_path / "again")
-    assert again.plan == record.plan
+    drawn = record.plan.draw_seed
+    assert again.plan.draw_seed != drawn, "each run draws its own"
+    assert structs.replace(again.plan, draw_seed=drawn) == record.plan
     assert [t.load.clients for t in again.trials] == [1, 3]
     assert all(t.status == "ok" for t in again.trials)
 

@@ -38,9 +38,11 @@ RAW = np.dtype(
 )
 
 
-def writer(path: Path, study: str = 'question = "?"', seed: int = 1) -> record.Writer:
+def writer(
+    path: Path, study: str = 'question = "?"', seed: int = 1, draw_seed: int | None = None
+) -> record.Writer:
     trials = (plans.Trial("b01-t01", 1, "t01"), plans.Trial("b01-t02", 1, "t02"))
-    plan = plans.Plan(question="?", seed=seed, trials=trials)
+    plan = plans.Plan(question="?", seed=seed, trials=trials, draw_seed=draw_seed)
     return record.Writer(path, study_text=study, plan=plan, host={"cores": 2}, version="0.1.0")
 
 
@@ -217,6 +219,29 @@ def test_a_trial_reads_as_it_was_written(tmp_path: Path) -> None:
     assert record.open_record(tmp_path / "r").trials == [told]
 
 
+def test_a_run_that_goes_on_keeps_what_it_drew_and_one_that_is_told_a_draw_takes_no_other(
+    tmp_path: Path,
+) -> None:
+    drawn = writer(tmp_path / "a").record.plan.draw_seed
+    assert drawn is not None
+    assert writer(tmp_path / "b").record.plan.draw_seed != drawn, "another run, another draw"
+    (tmp_path / "a/trials/b01-t01").mkdir()
+    assert writer(tmp_path / "a").record.plan.draws == drawn
+    assert writer(tmp_path / "a", draw_seed=drawn).record.plan.draws == drawn
+    with pytest.raises(RecordError, match="another study"):
+        writer(tmp_path / "a", draw_seed=(drawn + 1) % 2**32)
+    assert writer(tmp_path / "c", draw_seed=0).record.plan.draws == 0
+
+
+def test_a_record_from_before_runs_drew_for_themselves_has_the_draw_of_its_seed(
+    tmp_path: Path,
+) -> None:
+    kept = writer(tmp_path / "r", seed=7)
+    kept.grow(msgspec.structs.replace(kept.record.plan, draw_seed=None))
+    (tmp_path / "r/trials/b01-t01").mkdir()
+    assert writer(tmp_path / "r", seed=7).record.plan.draws == 7
+
+
 def test_a_search_that_appended_to_its_plan_is_continued_and_another_is_not(tmp_path: Path) -> None:
     judging = plans.Judging(measure="capacity", promises=("p99 < 50ms",))
     template = plans.Treatment(
@@ -226,7 +251,7 @@ def test_a_search_that_appended_to_its_plan_is_continued_and_another_is_not(tmp_
     about: dict[str, Any] = {"study_text": "", "host": {}, "version": "0.1.0"}
     w = record.Writer(tmp_path / "r", plan=begun, **about)
     grown = msgspec.structs.replace(
-        begun,
+        w.record.plan,
         treatments=(template, msgspec.structs.replace(template, id="t02")),
         trials=(plans.Trial("b01-t02", 1, "t02"),),
     )

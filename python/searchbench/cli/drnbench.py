@@ -40,7 +40,7 @@ def drnbench(
     remote: Flag = False,
     record: Path | None = None,
     report: bool = True,
-    seed: int = 1,
+    seed: int | None = None,
 ) -> int:
     """Do what drnbench-request-response does, with its options, its files and its CSV.
 

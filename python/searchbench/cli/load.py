@@ -43,7 +43,7 @@ def load(
     idle: str = "hybrid",
     realtime: Flag = False,
     cpus: str | None = None,
-    seed: int = 1,
+    seed: int | None = None,
     remote: Flag = False,
     prometheus: Port = None,
     ca: Path | None = None,

@@ -80,7 +80,7 @@ class Asked:
     idle: str = "hybrid"
     realtime: bool = False
     cpus: str | Sequence[int] | None = None
-    seed: int = 1
+    seed: int | None = None
     remote: bool = False
     ca: Path | str | None = None
     insecure: bool = False
@@ -162,7 +162,7 @@ def _tables(asked: Asked) -> dict[str, Any]:
     if asked.command:
         shown = {text: _recorded(text) for text in asked.header or ()}
         found["command"] = [_replaced(word, shown) for word in asked.command]
-    found |= {"seed": asked.seed, "replicates": asked.repeat}
+    found |= _given(seed=asked.seed, draw_seed=asked.seed) | {"replicates": asked.repeat}
     found |= {"agreement": {"captures": asked.captures}, "load": _load(asked)}
     if asked.study is None:
         return {**found, "requests": _requests(asked, path), "systems": systems}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -199,7 +200,7 @@ class Writer:
                 (path / "trials").mkdir(parents=True, exist_ok=True)
                 (path / "queries").mkdir(exist_ok=True)
                 _write(path / "study.toml", study_text.encode())
-                _write(path / "plan.json", _pretty(msgspec.to_builtins(plan)))
+                _write(path / "plan.json", _pretty(msgspec.to_builtins(_drawn(plan))))
                 _write(path / "host.json", _pretty(host))
                 about = {
                     "format": FORMAT,
@@ -318,6 +319,15 @@ def has_trials(path: Path) -> bool:
     return (path / "record.json").exists() and trials.is_dir() and any(trials.iterdir())
 
 
+def _drawn(plan: Plan) -> Plan:
+    """The plan of a run that begins. Runs that are asked alike have the luck of one draw in common,
+    and do not show how far another would have moved them.
+    """
+    if plan.draw_seed is not None:
+        return plan
+    return msgspec.structs.replace(plan, draw_seed=secrets.randbelow(2**32))
+
+
 def _continued(path: Path, plan: Plan) -> bool:
     """Whether a record is continued with this plan. One that has no trial yet is made anew for
     another: where a mistake ended the first run, nothing is lost by mending it.
@@ -345,6 +355,8 @@ def check_same_study(kept: Record, new: Plan) -> None:
     # does is in the rest of the plan.
     judging = msgspec.structs.replace(kept.plan.judging, command=new.judging.command)
     before = msgspec.structs.replace(kept.plan, judging=judging)
+    if new.draw_seed is None:  # the record has its own
+        before = msgspec.structs.replace(before, draw_seed=None)
     if before.judging.measure == "capacity":  # a search has appended to the plan it began with
         before = msgspec.structs.replace(
             before,

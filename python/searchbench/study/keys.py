@@ -13,8 +13,11 @@ TOP_KEYS: tuple[SpecKey, ...] = (
     SpecKey("question", "text", None, "what you want to know; the report answers it"),
     SpecKey("analysis", "text", "", "what to look for, and what the study cannot show; the "
             "report shows it"),
-    SpecKey("seed", "integer", 1, "seed of everything that is drawn or shuffled", minimum=0,
-            maximum=2**53),
+    SpecKey("seed", "integer", 1, "seed of what is generated, and of the order of the trials",
+            minimum=0, maximum=2**53),
+    SpecKey("draw_seed", "integer", None, "seed of the order in which requests are sent, and of "
+            "when they are due. Default: each run draws its own, so that several runs show what "
+            "the draw does; its record keeps it", minimum=0, maximum=2**53),
     SpecKey("replicates", "integer", None, "how many blocks, each with every treatment once "
             "(default 3; for a sweep or a capacity search 1)", minimum=1, maximum=1000),
     SpecKey("first_look", "boolean", False, "the report decides nothing; `run --quick` sets this "

@@ -177,6 +177,7 @@ class Study:
     analysis: str = ""
     held: str | Mapping[str, Any] = ""
     seed: int = 1
+    draw_seed: int | None = None
     replicates: int = 3
     control: Control = Control()
     ingest: Literal["per-block", "per-trial", "once", "as-found"] = "per-block"

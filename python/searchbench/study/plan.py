@@ -181,7 +181,8 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Every trial in the order it will be run, what is left out and why, how it is judged.
 
-    ``traced``: those that come after all others and are not judged.
+    ``traced``: those that come after all others and are not judged. ``draw_seed``: None until a
+    run begins, which draws its own; also None in records from before there was one.
     """
 
     question: str
@@ -192,7 +193,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     estimated_s: float = 0.0
     judging: Judging = Judging()
     traced: tuple[Trial, ...] = ()
+    draw_seed: int | None = None
     format: int = 2
+
+    @property
+    def draws(self) -> int:
+        """The seed of the order in which requests are sent, and of when they are due."""
+        return self.seed if self.draw_seed is None else self.draw_seed
 
     @property
     def every(self) -> tuple[Trial, ...]:

@@ -102,6 +102,7 @@ def make_plan(study: Study, documents: int | None = None) -> Plan:
     return Plan(
         question=study.question,
         seed=study.seed,
+        draw_seed=study.draw_seed,
         treatments=named,
         trials=trials,
         excluded=tuple(excluded),

@@ -117,6 +117,7 @@ def parse_study(text: str, file: str, base: Path, moved: Moved | None = None) ->
         analysis=top.get("analysis", "").strip(),
         held=source.tables.get("held", ""),
         seed=top.get("seed", 1),
+        draw_seed=top.get("draw_seed"),
         ingest=index or ("as-found" if verbatim else "per-trial" if of_jobs else "per-block"),
         put_in=ingest,
         agreement=AgreementRule(**agreement),

@@ -52,6 +52,11 @@ AGAIN = (
     "give further runs of both, each on a start of its own that searchbench makes (--same and "
     "--same-b), as no record says when a system that ran already was started"
 )
+ONE_DRAW = (
+    "all runs of a side sent their requests in one order and at the same instants, and another "
+    "order could turn it"
+)
+DRAW = "Leave draw_seed out, so that each run draws an order of its own, and run both again."
 START = f"To know how much starts differ, {AGAIN}."
 
 
@@ -347,7 +352,8 @@ def remedy(line: RecordLine) -> str:
     )
     size = abs(math.log(line.ratio.value))
     found = [said for most, said in floors if most > 1 and said and size <= math.log(most)]
-    return " ".join([*found, *([late.REMEDY] if late.LATE in line.reason else [])])
+    said = ((late.LATE, late.REMEDY), (ONE_DRAW, DRAW))
+    return " ".join([*found, *(remedy for why, remedy in said if why in line.reason)])
 
 
 def _of_runs(lines: Sequence[RecordLine]) -> str:

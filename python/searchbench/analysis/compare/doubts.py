@@ -40,6 +40,18 @@ def built_once(
     }
 
 
+def one_draw(before: Sequence[Run], after: Sequence[Run], line: RecordLine) -> bool:
+    """Whether the several runs of a side were all asked in one order, at the same instants.
+
+    They have the luck of that draw in common (which queries met in a queue), so how much they
+    differ does not hold how far another draw would have moved them.
+    """
+    if line.run_sd is None or of_job(line.metric):  # a job asks for nothing
+        return False
+    draws = [[run.record.plan.draws for run in side] for side in (before, after)]
+    return any(len(own) > 1 and len(set(own)) == 1 for own in draws)
+
+
 @dataclass(frozen=True, slots=True)
 class Started:
     """Lines whose difference may be that of two starts, and of how many ``subjects``."""

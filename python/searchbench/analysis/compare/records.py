@@ -228,7 +228,8 @@ def _decided(
     started = doubts.started_once(lines, before, after, attached=trials)
     doubted = [doubts.of(line, before, after, once, started, trials) for line in lines]
     return tuple(
-        _decide(line, p, against) for (line, against), p in zip(doubted, adjusted, strict=False)
+        _decide(line, p, against, one_draw=doubts.one_draw(before, after, line))
+        for (line, against), p in zip(doubted, adjusted, strict=False)
     )
 
 
@@ -348,8 +349,12 @@ def _covered(line: RecordLine) -> float:
     return (line.queries_measured or 0) / max(1, line.queries_used)
 
 
-def _decide(line: RecordLine, p: float | None, against: Sequence[str]) -> RecordLine:
-    """``against``: why it is not resolved, whatever its noise."""
+def _decide(
+    line: RecordLine, p: float | None, against: Sequence[str], *, one_draw: bool
+) -> RecordLine:
+    """``against``: why it is not resolved, whatever its noise; ``one_draw``: why it would not be,
+    as its interval does not cover the draw.
+    """
     ratio, known = line.ratio, line.run_sd is not None
     if line.verdict == "not comparable" or ratio is None or p is None or ratio.interval is None:
         return line
@@ -360,6 +365,8 @@ def _decide(line: RecordLine, p: float | None, against: Sequence[str]) -> Record
         why = [f"within the noise floor of {100 * (line.floor - 1):.1f} %"]
     elif p >= ALPHA or ratio.interval.low <= 1 <= ratio.interval.high:
         why = why or ["the difference may be chance, after correcting for all comparisons"]
+    elif one_draw and not why:
+        why = [decision.ONE_DRAW]
     elif line.runs_known and not why:
         return replace(line, verdict="faster" if ratio.value > 1 else "slower")
     elif not why:

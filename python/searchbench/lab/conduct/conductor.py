@@ -109,7 +109,7 @@ class Conductor:
                 self._stop_started()
                 self._tell(sitting.shelf.drop_indexes())
             self._block = trial.block
-            seed = _seed(plan, trial, position) if sitting.timed else plan.seed
+            seed = _seed(plan, trial, position) if sitting.timed else plan.draws
             opened = self.openings.opened(treatment, seed)
             before = earlier.get(treatment.id) or _asked_alike(earlier, plan, treatment)
             _insist_on_same_workload(before, opened, kept.path)
@@ -267,7 +267,7 @@ def _seed(plan: Plan, trial: Trial, position: int) -> int:
     Within a block all treatments are asked alike, so that they can be compared. The trials of a
     search are put together as independent ones, so each has arrivals of its own.
     """
-    seed = plan.seed * 1000 + trial.block
+    seed = plan.draws * 1000 + trial.block
     return seed + 1_000_003 * (position + 1) if plan.judging.measure == "capacity" else seed
 
 

@@ -82,6 +82,7 @@ def run(
                 conductor.survey([t for t in plan.treatments if t.attach])
             survey(study, left, openings, conductor)
             writer = _writer(study, plan, path)
+            plan = structs.replace(plan, draw_seed=writer.record.plan.draw_seed)
             if left:
                 _tell_busy(openings.watch)
                 rehearse(conductor, plan, study.path)

@@ -287,7 +287,7 @@ def _again(record: Record) -> list[Block]:
         ]
     commands = (
         "searchbench check study.toml     # is it right?\n"
-        "searchbench run study.toml       # measure again, with the same seed\n"
+        "searchbench run study.toml       # measure again\n"
         "searchbench compare OLD NEW      # faster, slower, or not resolved"
     )
     return [Text("study.toml is in the record's folder, and above."), Code(commands)]
@@ -297,6 +297,7 @@ def _digests(record: Record) -> list[tuple[str, str]]:
     pairs = [
         ("searchbench", line(str(record.about.get("searchbench", "not known")))),
         ("seed", str(record.plan.seed)),
+        ("draw_seed", str(record.plan.draws)),
     ]
     for kind in ("corpus", "queries"):
         held = [getattr(t, kind) for t in record.trials]
