@@ -160,6 +160,44 @@ def test_a_job_that_comes_back_once_a_pass_is_not_called_an_effect_of_the_load(b
     assert turned <= 5
 
 
+@pytest.mark.parametrize("turns", [False, True])
+def test_a_system_that_is_another_from_some_block_on_is_told_and_scatter_is_not(
+    turns: bool,
+) -> None:
+    """Nobody of a server that runs already knows what was done to it between two blocks."""
+
+    def swapped(rng: np.random.Generator, by: float) -> list[Point]:
+        own, _ = swept(rng, 3, by_block=0.0, turns=turns)
+        steps = [s for p in own for s in p.steps]
+        moved = [
+            step(s.block, s.clients_asked or 0,
+                 s.answered.value * (1 - by if s.block == 2 else 1)) for s in steps if s.answered
+        ]  # fmt: skip
+        return known_steady(moved)
+
+    rng = np.random.default_rng(7)
+    found = [drift.jump(swapped(rng, 0.3)) for _ in range(100)]
+    assert all(one is not None and one.slowest == 2 for one in found)
+    assert np.median([one.ratio for one in found if one]) == pytest.approx(1 / 0.7, rel=0.03)
+    assert sum(drift.jump(swapped(rng, 0.0)) is not None for _ in range(400)) == 0
+    wild = [swept(rng, 3, by_block=0.0) for _ in range(50)]
+    assert drift.jump(wild[0][0][:1]) is None, "one load shows no scatter to hold blocks against"
+
+
+def test_loads_that_scatter_by_much_are_not_called_other_blocks() -> None:
+    rng, found = np.random.default_rng(8), 0
+    for _ in range(400):
+        steps = [step(b, n, rate * math.exp(0.1 * rng.standard_normal()))
+                 for b in range(3) for n, rate in RATES.items()]  # fmt: skip
+        found += drift.jump(known_steady(steps)) is not None
+    assert found <= 10, "1 %, and chance"
+
+
+def test_only_what_each_block_started_is_said_to_have_been_started_anew() -> None:
+    said = drift.in_every_block(["a", "b"])
+    assert said.startswith("Each block started a and b anew and drove the loads in one order")
+
+
 def test_nothing_is_known_of_a_drift_where_each_load_was_driven_once() -> None:
     own, order = swept(np.random.default_rng(1), 1, a_step=0.1)
     assert drift.of(own, order) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,10 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from records import Study, lognormal
 from searchbench import _core
+from searchbench.analysis.judge import judge
+from searchbench.corpora.corpus import Document, Field, FieldType, Schema
 from searchbench.engines import ENGINES, defaults
+from searchbench.engines.write import Placed
 from searchbench.errors import LabError, StudyError
 from searchbench.lab.conduct.serve import Sentences, serving
+from searchbench.lab.conduct.watch import Silence
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.address import target_of, variables
 from searchbench.lab.system.attach import Attached
@@ -22,7 +28,8 @@ from searchbench.lab.system.deploy import Deployment
 from searchbench.lab.wire.exchange import prepare, samples_of
 from searchbench.lab.wire.order import Manner, one_by_one
 from searchbench.measure.run import run as measure
-from searchbench.record import Record
+from searchbench.record import Record, open_record
+from searchbench.study.plan import Trial as Planned
 from searchbench.study.read import parse_study
 from searchbench.workload.queries.algebra import Mode, Query, Terms
 from test_load import serving as serving_bytes
@@ -84,6 +91,61 @@ def test_an_empty_one_is_ingested_into_once_and_lives_on(tmp_path: Path) -> None
         assert captured["total"].to_pylist()[:2] == [6, 1]
     again = measure(tmp_path / "study6.toml", record.path)
     assert len(again.trials) == 2, "nobody is asked where nothing is left to be driven"
+
+
+class Meddling(Silence):
+    """Somebody who changes a document of a server that runs, when a block begins."""
+
+    def __init__(self, server: Deployment, block: int) -> None:
+        self.server, self.block, self.done = server, block, False
+
+    def begins(self, trial: Planned, *_: object) -> None:
+        if trial.block == self.block and not self.done:
+            schema = Schema((Field("text", FieldType.TEXT),))
+            changed = Placed(Document("0", {"text": "blue hare"}), 0)
+            engine = self.server.engine
+            self.server.ask(engine.update([changed], schema, defaults(engine)))
+            self.done = True
+
+
+@pytest.mark.timed  # trials that get no processor are not judged
+@pytest.mark.parametrize("block", [2, 9])
+def test_each_block_of_a_sweep_asks_a_system_that_runs_anew_what_it_answers(
+    tmp_path: Path, block: int
+) -> None:
+    with running(tmp_path / "server") as server:
+        run(tmp_path, server)
+        address = "{}:{}".format(*server.target)
+        text = STUDY.format(address=address).replace(
+            "seconds = 0.4", "seconds = 0.4\nclients = [1, 2]"
+        )
+        text = text.replace("[control]\naa = false\n", "")
+        (tmp_path / "sweep.toml").write_text(text)
+        record = measure(tmp_path / "sweep.toml", tmp_path / "sweep", watch=Meddling(server, block))
+        found = judge(record)
+    assert [t.status for t in record.trials] == ["ok"] * 4
+    totals = {t.block: record.replies(t.trial)["total"].to_pylist()[:2] for t in record.trials}
+    kinds = {f.kind: f for f in found.findings}
+    if block > 2:
+        assert totals == {1: [6, 1], 2: [6, 1]}
+        assert "answers changed" not in kinds
+    else:
+        assert totals == {1: [6, 1], 2: [5, 1]}
+        assert kinds["answers changed"].number == "1 of 2 queries of ours in 1 of 2 trials"
+        assert kinds["answers changed"].severity == "warning"
+
+
+def test_a_system_that_is_of_another_version_in_a_later_block_is_named(tmp_path: Path) -> None:
+    run = Study(blocks=3, control=None, judging={"measure": "sweep"})
+    for n in (1, 2):
+        run.add(f"s{n}", system="s", levels={"load": n}, server=lognormal(0.004, 0.1), clients=n)
+    path = run.write(tmp_path / "r")
+    assert "another version" not in {f.kind for f in judge(open_record(path)).findings}
+    for about in path.glob("trials/*-b2-*/trial.json"):
+        about.write_text(json.dumps(json.loads(about.read_text()) | {"version": "9.9"}))
+    (said,) = (f for f in judge(open_record(path)).findings if f.kind == "another version")
+    assert said.number.endswith("in blocks 0 and 1; 9.9 in block 2")
+    assert said.number.startswith("s: ")
 
 
 def test_what_somebody_else_put_there_is_left_alone(tmp_path: Path) -> None:

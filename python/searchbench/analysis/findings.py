@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.judgement import Agreement, Finding, TreatmentResult, TrialResult
 from searchbench.analysis.trial.validity import gravest_first
+from searchbench.analysis.words import listed
 from searchbench.record import Record
 
 HALF = 0.5  # of the queries must agree before a ratio goes unremarked
@@ -75,16 +76,58 @@ def of_trials(
                 "With fewer than two valid trials it is unknown how certain its figures are.",
                 "More replicates; five resolve most differences above the noise floor.",
             )
-    for number in answers.unstable():
+    yield from replaced(record, {t.treatment: t.label for t in treatments})
+    yield from unstable(answers, {t.treatment: t.label for t in treatments})
+    yield from disagreeing(agreed)
+
+
+def unstable(answers: AnswerBook, names: Mapping[str, str]) -> Iterator[Finding]:
+    """That the answers to a subject's queries changed from block to block, once for each subject.
+
+    ``names``: what a treatment is said to be; of those of one name the one that changed most
+    counts.
+    """
+    worst: dict[str, tuple[int, str]] = {}
+    for treatment, changed in answers.unstable():
+        name = names[treatment]
+        many = max(changed.changed)
+        if many > worst.get(name, (0, ""))[0]:
+            of = changed.first.query.size
+            where = f"in {len(changed.changed)} of {changed.trials} trials"
+            worst[name] = many, f"{many} of {of} queries of {name} {where}"
+    for _, number in worst.values():
         yield _warning(
             "answers changed",
             number,
-            "Replicates of one treatment answered differently, so its index or its ranking is "
-            "not the same each time. Only queries that are answered alike in every block count as "
-            "answered alike.",
-            "Settle the index fully (merge, commit) before measuring.",
+            "What is the same in every block was answered differently, so the index, its ranking, "
+            "or the server is not the same each time. Only queries that are answered alike in "
+            "every block count as answered alike.",
+            "Settle the index fully (merge, commit) before measuring; leave a server that runs "
+            "already as it is meanwhile.",
         )
-    yield from disagreeing(agreed)
+
+
+def replaced(record: Record, names: Mapping[str, str]) -> Iterator[Finding]:
+    """That a system was of several versions, by what it said of itself before each block."""
+    versions: dict[str, dict[str, list[int]]] = {}
+    for trial in record.trials:
+        if trial.version and trial.treatment in names:
+            of = versions.setdefault(names[trial.treatment], {})
+            of.setdefault(trial.version, []).append(trial.block)
+    for name, own in versions.items():
+        if len(own) > 1:
+            each = "; ".join(
+                f"{version} in {'block' if len({*blocks}) == 1 else 'blocks'} "
+                f"{listed([str(b) for b in sorted({*blocks})])}"
+                for version, blocks in own.items()
+            )
+            yield _warning(
+                "another version",
+                f"{name}: {each}",
+                "The system was replaced while it was measured, so a mean over the blocks is the "
+                "speed of neither version.",
+                "Measure each version in a record of its own, and compare the two records.",
+            )
 
 
 def incomplete(record: Record) -> Iterator[Finding]:

@@ -214,14 +214,18 @@ def _of_steps(
 ) -> Judgement:
     """A sweep or a search for capacity: its steps, what they sustain, and which sustains more.
 
-    Steps of one subject are not compared for their answers: these were captured once, before all.
+    Steps of one subject are not compared for their answers: these were captured once for all of a
+    block, before these.
     """
     treatments = found.treatments
     answers = AnswerBook(record, treatments)
     first = _first_driven(answers, subjects)
     read = [t for t in first.values() if (of := answers.of(t)) is not None and of.readable]
     agreed = answers.of_all(read)
-    own = [*findings.incomplete(record), *findings.disagreeing(agreed), *found.findings]
+    own = [
+        *findings.incomplete(record), *findings.replaced(record, subjects),
+        *findings.unstable(answers, subjects), *findings.disagreeing(agreed), *found.findings,
+    ]  # fmt: skip
     if found.measure == "capacity":
         own += search.unwarmed(record)
     found = replace(

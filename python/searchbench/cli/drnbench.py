@@ -92,7 +92,8 @@ def drnbench(
     report
         Write the page with the two graphs.
     seed
-        Seed of everything that is random.
+        Seed of everything that is random. By default each run draws an order of requests and
+        arrivals of its own, so that several runs show what that does.
     """
     from searchbench.errors import SearchbenchError
     from searchbench.measure.load import Asked

@@ -156,7 +156,8 @@ def load(
     cpus
         Processors for the measuring loop, such as 2,3.
     seed
-        Seed of everything that is random.
+        Seed of everything that is random. By default each run draws an order of requests and
+        arrivals of its own, so that several runs show what that does.
     remote
         Allow addresses of other machines. Make sure that you may put load on them.
     prometheus

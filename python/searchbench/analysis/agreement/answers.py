@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -154,16 +154,12 @@ class AnswerBook:
             labels.append(kind[0] if len(same) == len(known) else " / ".join(same[:3]))
         return replace(found, label_a=labels[0], label_b=labels[1])
 
-    def unstable(self) -> list[str]:
-        """Of treatments that answered differently in some trials: how many queries and trials."""
-        found = []
+    def unstable(self) -> Iterator[tuple[str, every_trial.Varied]]:
+        """The treatments that answered differently in some of their trials, with these answers."""
         for treatment in self.treatments:
             known = self.varied(treatment.treatment)
             if known is not None and known.changed:
-                n, of = max(known.changed), known.first.query.size
-                where = f"in {len(known.changed)} of {known.trials} trials"
-                found.append(f"{n} of {of} queries of {treatment.label} {where}")
-        return found
+                yield treatment.treatment, known
 
 
 def same_question(a: Trial, b: Trial) -> bool:

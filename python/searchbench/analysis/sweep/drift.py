@@ -7,9 +7,9 @@ where the steps were in another order.
 
 Where blocks had different orders, a load is driven early in one and late in another, and the change
 with time is that of loads *within* blocks: whatever makes one block faster than another as a whole
-is left out. Where all had one order, only whole blocks can be held against each other. Systems that
-each block started anew differ from start to start too, which is no drift: there the blocks must
-agree better than starts that merely scatter.
+is left out of it, and said by itself (a jump). Where all had one order, only whole blocks can be
+held against each other. Systems that each block started anew differ from start to start too, which
+is no drift: there the blocks must agree better than starts that merely scatter.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.stats import intervals, within
-from searchbench.analysis.stats.distributions import student
+from searchbench.analysis.stats.distributions import f_quantile, student
 from searchbench.analysis.sweep.points import Point
-from searchbench.analysis.words import percent
+from searchbench.analysis.words import listed, percent
 
 F64 = NDArray[np.float64]
 
@@ -37,10 +37,7 @@ TURNED = 0.25  # share of the spread of times within blocks that is not the same
 STARTS = 3  # the same where each started its system anew: two of them scatter, and show no trend
 MEANWHILE = "A server or machine that became slower meanwhile looks like an effect of the load."
 
-ANEW = (
-    "Each block started its systems anew and drove the loads in one order, so a warm-up or a leak "
-    "looks like an effect of the load in every block."
-)
+JUMP = 0.99  # that blocks differ as wholes, and not only as their loads scatter
 
 
 @dataclass(frozen=True)
@@ -53,6 +50,43 @@ class Drift:
     ratio: float
     blocks: int
     sure: bool = True
+
+
+@dataclass(frozen=True)
+class Jump:
+    """``ratio``: of the speed in the block ``fastest`` over that in the block ``slowest``, at the
+    same loads.
+    """
+
+    ratio: float
+    fastest: int
+    slowest: int
+
+
+def jump(own: Sequence[Point]) -> Jump | None:
+    """Whether the blocks of a system that ran on differ as wholes by more than the scatter of
+    their loads; None where they do not, or by too little to matter, or it cannot be told.
+
+    Analysis of variance of the logs of the speeds in two ways without replication, by block and
+    load (F with B - 1 and (B - 1)(L - 1) degrees of freedom). Loads that not all blocks had are
+    left out.
+    """
+    speeds = [_speeds(point) for point in own]
+    blocks = sorted({block for one in speeds for block in one})
+    used = [one for one in speeds if len(one) == len(blocks)]
+    if len(blocks) < 2 or len(used) < 2:
+        return None
+    logs = np.log([[one[block].value for one in used] for block in blocks])
+    of_block = logs.mean(axis=1)
+    rest = logs - of_block[:, None] - logs.mean(axis=0) + logs.mean()
+    freedom = len(blocks) - 1, (len(blocks) - 1) * (len(used) - 1)
+    among = len(used) * float(((of_block - of_block.mean()) ** 2).sum()) / freedom[0]
+    chance = float((rest**2).sum()) / freedom[1]
+    low, high = int(of_block.argmin()), int(of_block.argmax())
+    size = float(of_block[high] - of_block[low])
+    if size < math.log(MATTERS) or among <= f_quantile(JUMP, *freedom) * chance:
+        return None
+    return Jump(math.exp(size), blocks[high], blocks[low])
 
 
 def of(own: Sequence[Point], order: Mapping[str, int], *, anew: bool = False) -> Drift | None:
@@ -124,6 +158,26 @@ def sentence(name: str, found: Drift | None) -> str:
         f"blocks){'' if found.sure else scatter}, so whether the load or the time made the "
         "difference between two of its steps is unknown. Look for what grows meanwhile (a leak, "
         "merges, heat), or list the loads in another order."
+    )
+
+
+def jumped(name: str, found: Jump | None) -> str:
+    """That a system that ran on was another in another block; empty: it is not shown to be."""
+    if found is None:
+        return ""
+    return (
+        f"{name} was {percent(found.ratio - 1)} faster in block {found.fastest} than in block "
+        f"{found.slowest}, at the same loads, which is more than its loads scatter. So it or its "
+        "machine was not the same in both, and a mean over the blocks is a speed that it may never "
+        "have had: find out what changed, and measure again."
+    )
+
+
+def in_every_block(names: Sequence[str]) -> str:
+    """That each block began with new processes of these, which drove loads in one order."""
+    return (
+        f"Each block started {listed(names)} anew and drove the loads in one order, so a warm-up "
+        "or a leak looks like an effect of the load in every block."
     )
 
 

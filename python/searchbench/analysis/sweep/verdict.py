@@ -69,6 +69,9 @@ def sustained(
     order = {s.trial: i for i, s in enumerate(steps)}
     anew = {name: {p.treatment for p in own} <= evidence.started for name, own in found.items()}
     drifts = {name: drift.of(own, order, anew=anew[name]) for name, own in found.items()}
+    jumps = {
+        name: None if anew[name] or drifts[name] else drift.jump(own) for name, own in found.items()
+    }
     hidden = {name: drift.hidden(own, order, anew=anew[name]) for name, own in found.items()}
     alone = (Rank.MORE, Rank.MORE) if kept or several else (Rank.ANSWER, Rank.MORE)
     if several and say.together([*found], decide):  # a few of many would be there by chance
@@ -96,6 +99,7 @@ def sustained(
             if own
         ),
         *([*said([drift.sentence(*one)], Rank.DOUBT)] for one in drifts.items()),
+        *([*said([drift.jumped(*one)], Rank.DOUBT)] for one in jumps.items()),
         [*said(sentences(several), Rank.MORE if kept else Rank.ANSWER, Rank.MORE)],
         [*said(by_class.sentences(of_classes, compared, subjects), Rank.DOUBT)],
         [*said(say.in_doubt(driven, decide), Rank.DOUBT)],
@@ -108,7 +112,8 @@ def sustained(
         meanwhile = any(hidden.values())
         parts.append([Said(f"{ONCE} {drift.MEANWHILE}" if meanwhile else ONCE, Rank.DOUBT)])
     elif any(hidden.values()):
-        parts.append([Said(drift.ANEW, Rank.DOUBT)])
+        unseen = [name for name, is_hidden in hidden.items() if is_hidden]
+        parts.append([Said(drift.in_every_block(unseen), Rank.DOUBT)])
     parts.append([*said([builds.of_starts([c.start_floor for c in decide])], Rank.DOUBT)])
     if any(c.verdict in ("faster", "slower") for c in decide):
         running = [

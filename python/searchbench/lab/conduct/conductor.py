@@ -60,8 +60,8 @@ class Conductor:
     work: Path
     plan: Plan
     invalid: Invalid | None = None
-    _sessions: dict[str, Session] = field(default_factory=dict)
-    _opened: set[str] = field(default_factory=set)
+    _sessions: dict[tuple[int, str], Session] = field(default_factory=dict)
+    _opened: set[tuple[int, str]] = field(default_factory=set)
     _block: int | None = None
     _driven: bool = False
 
@@ -220,16 +220,20 @@ class Conductor:
         return self.plan.judging.measure == "trials" or bool(treatment.roles)
 
     def _session(self, trial: Trial, opened: Opened) -> Session:
-        """The session that a trial is driven on: one that is there, or a new one."""
-        attached, key = opened.target is not None, opened.treatment.subject
-        if self._alone(opened.treatment):
-            key = trial.id
-        elif not attached:
-            key = f"block {trial.block} {key}"
+        """The session that a trial is driven on: one that is there, or a new one.
+
+        Each block has its own, also of an attached system: it may have been replaced meanwhile, so
+        who answers, and what, is asked anew.
+        """
+        alone, subject = self._alone(opened.treatment), opened.treatment.subject
+        key = trial.block, trial.id if alone else subject
         if key not in self._sessions:
-            if not attached:
+            if opened.target is None:
                 self._stop_started()
-            session = Session(opened, self.sitting, trial.id, self.work / (trial.id or key))
+            for block, name in [*self._sessions]:
+                if block != trial.block and self._sessions[block, name].attached:
+                    self._drop(self._sessions[block, name])
+            session = Session(opened, self.sitting, trial.id, self.work / (trial.id or subject))
             if key in self._opened:
                 session.notes.append(_STARTED_ANEW)
             self._sessions[key] = session
@@ -255,7 +259,7 @@ class Conductor:
         self._sessions = {k: s for k, s in self._sessions.items() if s is not session}
 
     def _stop_started(self) -> None:
-        """Stop what was started; the sessions of attached systems stay."""
+        """Stop what was started; the sessions of attached systems stay for their block."""
         for session in list(self._sessions.values()):
             if not session.attached:
                 self._drop(session)
