@@ -184,6 +184,31 @@ def test_a_system_that_is_another_from_some_block_on_is_told_and_scatter_is_not(
     assert drift.jump(wild[0][0][:1]) is None, "one load shows no scatter to hold blocks against"
 
 
+def test_loads_that_all_passes_drove_at_one_time_are_named() -> None:
+    """A spell around the turn of two passes looks like an effect of the highest loads."""
+    rng = np.random.default_rng(9)
+    two, order = swept(rng, 2, turns=True)
+    assert [p.x for p in drift.close(two, order)] == [8, 16]
+    assert not drift.close(*swept(rng, 2)), "in one order none is close to itself"
+    assert not drift.close(*swept(rng, 1))
+    five, after = [], {}
+    for block in range(1, 4):
+        for clients in one_pass([*RATES], block):
+            after[f"{block}-{clients}"] = len(after)
+            five.append(step(block, clients, RATES[clients]))
+    assert not drift.close(points(five)["s"], after), "the third pass begins elsewhere"
+    said = drift.at_the_turn("s", "8 and 16 clients", 2)
+    assert said.startswith("Both passes drove s at 8 and 16 clients within a stretch of half")
+
+
+def test_two_passes_say_in_the_verdict_which_loads_met_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = sweep(tmp_path / "r", monkeypatch, 0.0, blocks=2)
+    assert "Both passes drove s at 2 clients and 8 clients within a stretch of half" in said
+    assert "passes drove s at" not in sweep(tmp_path / "one", monkeypatch, 0.0, blocks=1)
+
+
 def test_loads_that_scatter_by_much_are_not_called_other_blocks() -> None:
     rng, found = np.random.default_rng(8), 0
     for _ in range(400):

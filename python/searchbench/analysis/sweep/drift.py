@@ -181,6 +181,35 @@ def in_every_block(names: Sequence[str]) -> str:
     )
 
 
+def close(own: Sequence[Point], order: Mapping[str, int]) -> list[Point]:
+    """The loads of a subject whose drives, in all of its blocks, lie within at most half of the
+    time from its first step to its last, so that what lasted no longer could have met all of them.
+
+    That is so of two blocks, the second of which goes backwards: the loads at the turn are driven
+    one after another. ``order`` as of ``of``, which stands for the time.
+    """
+    blocks = {s.block for p in own for s in p.steps}
+    if len(blocks) < 2 or len(own) < 2:
+        return []
+    whole = _extent([order[s.trial] for p in own for s in p.steps])
+    each = ((p, _extent([order[s.trial] for s in p.steps])) for p in own)
+    return [p for p, extent in each if len(p.steps) == len(blocks) and 2 * extent <= whole]
+
+
+def _extent(places: Sequence[int]) -> int:
+    return max(places) - min(places) + 1
+
+
+def at_the_turn(name: str, loads: str, blocks: int) -> str:
+    """That all drives of some ``loads``, in words, were close to each other in time."""
+    return (
+        f"{'Both' if blocks == 2 else f'All {blocks}'} passes drove {name} at {loads} within a "
+        "stretch of half of the run or less. A spell in which the machine or the server was slower "
+        "or faster would look like an effect of these loads; more passes (--repeat 5) meet them at "
+        "other times."
+    )
+
+
 def hidden(own: Sequence[Point], order: Mapping[str, int], *, anew: bool = False) -> bool:
     """Whether no load was driven at two ages of the system, as loads rose or fell all the time.
 

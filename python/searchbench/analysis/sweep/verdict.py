@@ -72,6 +72,7 @@ def sustained(
     jumps = {
         name: None if anew[name] or drifts[name] else drift.jump(own) for name, own in found.items()
     }
+    blocks = {s.block for s in steps}
     hidden = {name: drift.hidden(own, order, anew=anew[name]) for name, own in found.items()}
     alone = (Rank.MORE, Rank.MORE) if kept or several else (Rank.ANSWER, Rank.MORE)
     if several and say.together([*found], decide):  # a few of many would be there by chance
@@ -100,6 +101,12 @@ def sustained(
         ),
         *([*said([drift.sentence(*one)], Rank.DOUBT)] for one in drifts.items()),
         *([*said([drift.jumped(*one)], Rank.DOUBT)] for one in jumps.items()),
+        *(
+            [*said([drift.at_the_turn(name, say.loads_of(close), len(blocks))], Rank.DOUBT)]
+            for name, own in found.items()
+            if not (drifts[name] or jumps[name] or hidden[name])
+            if (close := drift.close(own, order))
+        ),
         [*said(sentences(several), Rank.MORE if kept else Rank.ANSWER, Rank.MORE)],
         [*said(by_class.sentences(of_classes, compared, subjects), Rank.DOUBT)],
         [*said(say.in_doubt(driven, decide), Rank.DOUBT)],
@@ -108,7 +115,7 @@ def sustained(
         [*said(say.in_the_way(decide, labels), Rank.DOUBT, Rank.ASIDE)],
         [*said(failed(steps), Rank.DOUBT)],
     ]
-    if len({s.block for s in steps}) < 2 and any(found.values()):
+    if len(blocks) < 2 and any(found.values()):
         meanwhile = any(hidden.values())
         parts.append([Said(f"{ONCE} {drift.MEANWHILE}" if meanwhile else ONCE, Rank.DOUBT)])
     elif any(hidden.values()):

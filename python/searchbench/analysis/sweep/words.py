@@ -78,7 +78,7 @@ def so_far(name: str, own: Sequence[Point]) -> list[str]:
     said = []
     if found:
         rates = listed([digits(e.value) for _, e in found])
-        loads = _loads([p for p, _ in found])
+        loads = loads_of([p for p, _ in found])
         said = [f"So far, {name} answered {rates} queries per second at {loads}."]
     return said + connections(own) + _errors(name, own)
 
@@ -90,7 +90,7 @@ def connections(own: Sequence[Point]) -> list[str]:
         return []
     found = [f for _, several in busy for f in several]
     eg = "e.g. " if len({f.number for f in found}) > 1 else ""
-    loads, f = _loads([p for p, several in busy if several]), found[-1]
+    loads, f = loads_of([p for p, several in busy if several]), found[-1]
     return [f"At {loads} {eg}{f.number}. {f.meaning} {f.remedy}"]
 
 
@@ -107,8 +107,8 @@ def _not_steady(name: str, own: Sequence[Point]) -> list[str]:
         if s.steadiness == "not steady" and f.kind in OF_WARM_UP
     ]
     said = (
-        f"{name} was not steady at {_loads(found)}: its times still changed, so its figures there "
-        "decide nothing."
+        f"{name} was not steady at {loads_of(found)}: its times still changed, so its figures "
+        "there decide nothing."
     )
     return [" ".join([said, *remedies[:1]])]
 
@@ -125,7 +125,7 @@ def otherwise(name: str, own: Sequence[Point]) -> list[str]:
 def ended(name: str, own: Sequence[Point]) -> list[str]:
     """At which loads it ended. ``own``: points of steps that are void for it."""
     return [
-        f"At {_loads([p])} {name} ended ({f.number}), so what it sustains there is unknown. "
+        f"At {loads_of([p])} {name} ended ({f.number}), so what it sustains there is unknown. "
         f"{f.remedy}"
         for p in own
         for f in [f for s in p.steps for f in s.findings if f.kind in ENDED][:1]
@@ -147,7 +147,7 @@ def _found(own: Sequence[Point], kind: str) -> Iterator[tuple[str, str, str]]:
     found = [f for p in own for s in p.steps for f in s.findings if f.kind == kind]
     if found:
         eg = "e.g. " if len(found) > 1 else ""
-        yield _loads(own), f"{eg}{found[-1].number}", found[-1].remedy
+        yield loads_of(own), f"{eg}{found[-1].number}", found[-1].remedy
 
 
 def no_answers(name: str, own: Sequence[Point]) -> list[str]:
@@ -159,7 +159,7 @@ def no_answers(name: str, own: Sequence[Point]) -> list[str]:
         found = {id(p): f for p in own for s in p.steps for f in s.findings if f.kind == kind}
         if found:
             f, eg = [*found.values()][-1], "e.g. " if len(found) > 1 else ""
-            loads = _loads([p for p in own if id(p) in found])
+            loads = loads_of([p for p in own if id(p) in found])
             said.append(
                 f"At {loads} {name} answered with {kind} ({eg}{f.number}). {f.meaning} {f.remedy}"
             )
@@ -518,7 +518,7 @@ def _achieved(point: Point) -> str:
     return "all" if least >= 1 else percent(least)
 
 
-def _loads(own: Sequence[Point]) -> str:
+def loads_of(own: Sequence[Point]) -> str:
     """The loads of points of one kind, in words."""
     unit = {"open": "requests per second", "replay": "times the log's speed"}
     return listed(
