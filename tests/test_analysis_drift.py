@@ -201,6 +201,25 @@ def test_loads_that_all_passes_drove_at_one_time_are_named() -> None:
     assert said.startswith("Both passes drove s at 8 and 16 clients within a stretch of half")
 
 
+def test_a_spell_at_the_turn_of_two_passes_is_not_called_an_effect_of_the_load() -> None:
+    """A server that is slow in the middle of the run: at the highest loads, in both passes."""
+    steps, order = [], {}
+    for block in range(2):
+        for clients in [1, 2, 4, 8][:: -1 if block else 1]:
+            order[f"{block}-{clients}"] = len(order)
+            value = 88.0 * (clients if clients < 4 else 2.0)
+            steps.append(step(block, clients, value * (1.001 if block else 1.0)))
+    own = known_steady(steps)
+    close = {p.x for p in drift.close(own, order)}
+    assert close == {4, 8}
+    said = " ".join(sentences("s", own, close=close))
+    assert "In these drives more than 2 clients brought no more throughput" in said
+    assert "at about the same time, so whether the load made that is not known" in said
+    assert "More than 2 clients bring no more" not in said
+    assert "More than 2 clients bring no more" in " ".join(sentences("s", own))
+    assert "More than 2 clients bring no more" in " ".join(sentences("s", own, close={8}))
+
+
 def test_two_passes_say_in_the_verdict_which_loads_met_the_same_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

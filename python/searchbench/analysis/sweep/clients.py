@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from searchbench.analysis.judgement import Estimate
@@ -21,6 +21,7 @@ from searchbench.analysis.words import amount, digits, listed, percent, times, u
 
 FALLS = 0.97  # the peak is partly luck, so a decline of less than 3 % is not reported
 NOTHING = 1.05  # less than this over what fewer clients get is no more
+CLOSE = "All passes drove these loads at about the same time"
 
 
 @dataclass(frozen=True)
@@ -73,13 +74,15 @@ def sentences(
     *,
     drifts: bool = False,
     hidden: bool = False,
+    close: Collection[float] = (),
     failed_at: float = 0.0,
 ) -> list[str]:
     """What one subject answers to so many clients. ``own``: as of ``knee``; ``failed_at``: the most
     clients of a step that came to nothing.
 
     ``drifts``: its speed changed with the time, which no comparison of two of its steps leaves out;
-    ``hidden``: it would not show if it did, as every pass was in one order.
+    ``hidden``: it would not show if it did, as every pass was in one order. ``close``: the loads
+    that all passes drove at about the same time, so that a slow spell could have met all of them.
     """
     found = knee(own)
     most, first = found.most, found.first
@@ -107,7 +110,7 @@ def sentences(
             why = "its speed changed from step to step with the time"
         said.append(f"How many clients are enough is unknown, because {why}.")
     elif found.at_most is not None:
-        said += _no_more(found, own)
+        said += _no_more(found, own, close)
     if few and most not in few:
         counts = listed([counted(p.x) for p in few])
         rates = listed([digits(e.value) for p in few if (e := p.of("answered")) is not None])
@@ -136,17 +139,19 @@ def sentences(
         point, ratio = min(falling, key=lambda pair: pair[1].value)
         less = f"at {counted(point.x)} {times(ratio)} as much as at {counted(most.x)}"
         once = len(most.values("answered").keys() & point.values("answered").keys()) < 2
-        why = "Each was driven once" if once else "In each block they were driven in one order"
+        met = point.x in close
+        why = "In each block they were driven in one order"
+        why = "Each was driven once" if once else CLOSE if met and not hidden else why
         said.append(
             f"In these drives it answered less with more clients: {less}. {why}, so whether the "
             "load made that is not known."
-            if once or hidden
+            if once or hidden or met
             else f"With more clients it answers less: {less}."
         )
     return said
 
 
-def _no_more(found: Knee, own: Sequence[Point]) -> list[str]:
+def _no_more(found: Knee, own: Sequence[Point], close: Collection[float]) -> list[str]:
     """From where on more clients bring nothing, or that this is not resolved; what they cost."""
     first, here = found.first, found.first.of("answered")
     bring = f"more than {counted(first.x)} {'brings' if first.x == 1 else 'bring'}"
@@ -162,14 +167,29 @@ def _no_more(found: Knee, own: Sequence[Point]) -> list[str]:
         start = f"Whether {bring} more throughput is not resolved ({remedy}){costs}."
         if found.flat is found.last:
             return [start, f"Nothing is known beyond {counted(found.last.x)}."]
-        return [start, f"More than {counted(found.flat.x)} bring no more."]
+        unsure = _all_close(found.flat, own, close)
+        how = "In these drives more" if unsure else "More"
+        verb = "brought" if unsure else "bring"
+        return [start, f"{how} than {counted(found.flat.x)} {verb} no more.", *unsure]
     start = upper(f"{bring} no more throughput")
+    unsure = _all_close(first, own, close)
+    if unsure:
+        start = f"In these drives more than {counted(first.x)} brought no more throughput"
     if first is not found.most and here is not None:
         start += (
             f": {digits(here.value)} per second there is not told apart from the most (up to "
             f"{more})"
         )
-    return [f"{start}{costs}."]
+    return [f"{start}{costs}.", *unsure]
+
+
+def _all_close(first: Point, own: Sequence[Point], close: Collection[float]) -> list[str]:
+    """Why it is not known whether more clients bring nothing: all passes drove all loads beyond the
+    first at about the same time. Empty: they did not.
+    """
+    beyond = [p.x for p in own if p.x > first.x]
+    unsure = beyond and all(x in close for x in beyond)
+    return [f"{CLOSE}, so whether the load made that is not known."] if unsure else []
 
 
 def _costs(base: Point, beyond: Sequence[Point]) -> str:

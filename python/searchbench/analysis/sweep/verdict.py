@@ -73,6 +73,8 @@ def sustained(
         name: None if anew[name] or drifts[name] else drift.jump(own) for name, own in found.items()
     }
     blocks = {s.block for s in steps}
+    close = {name: [] if drifts[name] or jumps[name] else drift.close(own, order)
+             for name, own in found.items()}  # fmt: skip
     hidden = {name: drift.hidden(own, order, anew=anew[name]) for name, own in found.items()}
     alone = (Rank.MORE, Rank.MORE) if kept or several else (Rank.ANSWER, Rank.MORE)
     if several and say.together([*found], decide):  # a few of many would be there by chance
@@ -91,7 +93,12 @@ def sustained(
                     say.so_far(name, own)
                     if judged.first_look
                     else say.of_points(
-                        name, own, drifts[name] is not None, hidden[name], failed_at.get(name, 0.0)
+                        name,
+                        own,
+                        drifts[name] is not None,
+                        hidden[name],
+                        {p.x for p in close[name]},
+                        failed_at.get(name, 0.0),
                     ),
                     *alone,
                 )
@@ -102,10 +109,9 @@ def sustained(
         *([*said([drift.sentence(*one)], Rank.DOUBT)] for one in drifts.items()),
         *([*said([drift.jumped(*one)], Rank.DOUBT)] for one in jumps.items()),
         *(
-            [*said([drift.at_the_turn(name, say.loads_of(close), len(blocks))], Rank.DOUBT)]
-            for name, own in found.items()
-            if not (drifts[name] or jumps[name] or hidden[name])
-            if (close := drift.close(own, order))
+            [*said([drift.at_the_turn(name, say.loads_of(own), len(blocks))], Rank.DOUBT)]
+            for name, own in close.items()
+            if own
         ),
         [*said(sentences(several), Rank.MORE if kept else Rank.ANSWER, Rank.MORE)],
         [*said(by_class.sentences(of_classes, compared, subjects), Rank.DOUBT)],

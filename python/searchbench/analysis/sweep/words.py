@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 
@@ -46,12 +46,14 @@ def of_points(
     own: Sequence[Point],
     drifts: bool = False,
     hidden: bool = False,
+    close: Collection[float] = (),
     failed_at: float = 0.0,
 ) -> list[str]:
     """What one subject sustains. ``own``: its points by ascending load, at least one.
 
-    ``drifts``: its speed changed with the time too; ``hidden``: that it did would not show (both:
-    ``sweep.drift``); ``failed_at``: the greatest load at which a step of it came to nothing.
+    ``drifts``: its speed changed with the time too; ``hidden``: that it did would not show;
+    ``close``: the loads that all passes drove at one time (all three: ``sweep.drift``);
+    ``failed_at``: the greatest load at which a step of it came to nothing.
     """
     kind, dead = own[0].kind, _dead(own)
     if dead and len(dead) < len(own) and kind != "replay":
@@ -62,10 +64,12 @@ def of_points(
             "what it sustains there is unknown: look at the outcomes and at its log."
         )
         failed_at = max(failed_at, *(p.x for p in dead))
-        of_alive = of_points(name, alive, drifts, hidden, failed_at)
+        of_alive = of_points(name, alive, drifts, hidden, close, failed_at)
         return [*of_alive, stopped, *_errors(name, dead)]
     say: dict[str, Callable[[str, Sequence[Point]], list[str]]] = {
-        "closed": partial(clients.sentences, drifts=drifts, hidden=hidden, failed_at=failed_at),
+        "closed": partial(
+            clients.sentences, drifts=drifts, hidden=hidden, close=close, failed_at=failed_at
+        ),
         "open": _rates,
         "replay": _replay,
     }
