@@ -32,6 +32,7 @@ from searchbench.analysis.capacity.pace import (
     Seen,
 )
 from searchbench.analysis.capacity.posterior import Posterior
+from searchbench.analysis.capacity.promise import strictest_time
 from searchbench.analysis.capacity.said import (
     above_low,
     between,
@@ -57,7 +58,8 @@ MORE_CORES = "Give the load generator more processors"
 def bracket(seen: Seen, effort: float = 1.0) -> Bracket:
     """The interval by all trials of a search that say something about the system."""
     whole, failing, seen = seen, seen.failing, seen.by_rate
-    found = _between_stalls(_after_overload(_bracket(seen, effort), seen), seen)
+    found = _between_spells(_after_overload(_bracket(seen, effort), seen), seen)
+    found = _between_stalls(found, seen)
     found = _with_errors(found, seen, failing)
     found = _over_connections(found, seen)
     if not whole.changed_in_time:
@@ -113,6 +115,35 @@ def _over_connections(found: Bracket, seen: Seen) -> Bracket:
     these = plural(n, "this one connection", f"these {n:,} connections")
     told = found.sentence[:1].lower() + found.sentence[1:]
     return Bracket(found.holds, None, f"{why} With {these}: {told}")
+
+
+def _between_spells(found: Bracket, seen: Seen) -> Bracket:
+    """The same where the warm-ups of trials that did not break the promise had slow spells, which
+    no window has. Its lower end is open if they took as much of the time as requests may be late.
+    """
+    top = math.inf if found.fails is None else found.fails
+    below = [d for d in seen.telling if d.rate_per_s <= top]
+    slow = [d for d in below if d.judged.spells.lengths_s and d.judged.verdict != "fails"]
+    time = strictest_time(k.condition for d in slow for k in d.judged.kept)
+    if found.holds is None or time is None:
+        return found
+    lengths = [length for d in slow for length in d.judged.spells.lengths_s]
+    share = sum(lengths) / sum(d.judged.lasted_s for d in below)
+    where = plural(len(lengths), "the warm-up of a trial", "warm-ups of trials")
+    rates = listed([per_s(rate) for rate in sorted({d.rate_per_s for d in slow})])
+    said = (
+        f"The server was slow for up to {max(lengths):.2g} s in {where} ({rates}), outside "
+        f"their windows: nearly all requests were late, for {percent(share)} of the time at such "
+        "rates in all."
+    )
+    if share < time.allowed:
+        return replace(found, sentence=f"{found.sentence} {said}")
+    told = f"In the windows alone: {found.sentence[:1].lower()}{found.sentence[1:]}"
+    said += (
+        f" Only {percent(time.allowed)} of the requests may be, so whether any rate keeps the "
+        "promise in the long run is not known: longer trials (more effort) would show more."
+    )
+    return Bracket(None, found.fails, f"{said} {told}")
 
 
 def _between_stalls(found: Bracket, seen: Seen) -> Bracket:

@@ -24,13 +24,15 @@ taken out (lag.py) is broken. Only where the lateness decides, the window says n
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.capacity import lag, stalls
+from searchbench.analysis.capacity import lag, spells, stalls
+from searchbench.analysis.capacity.spells import NONE, Spells
 from searchbench.analysis.judgement import Interval
 from searchbench.analysis.stats import within
 from searchbench.analysis.stats.distributions import beta
@@ -104,8 +106,9 @@ class Judged:
     ``alone``: what kept a role beside the readers from going on as it should, in two words; empty:
     nothing did. The readers had it easier then, so a promise that was kept says nothing.
     ``lasted_s``: warm-up and window. ``stalls_s``: how long the server gave no reply, each time;
-    ``stalled``: these alone broke the promise (stalls.py). ``sways``: the variance of what the
-    queue grew by, for each request that was due. ``levelled``: it grew, but not in the end.
+    ``stalled``: these alone broke the promise (stalls.py). ``spells``: of its warm-up, by the time
+    condition that allows the least (spells.py). ``sways``: the variance of what the queue grew by,
+    for each request that was due. ``levelled``: it grew, but not in the end.
     """
 
     kept: tuple[Kept, ...]
@@ -128,6 +131,7 @@ class Judged:
     lasted_s: float = 0.0
     stalls_s: tuple[float, ...] = ()
     stalled: bool = False
+    spells: Spells = NONE
     sways: float = 0.0
     levelled: bool = False
 
@@ -187,9 +191,17 @@ def others_at_most(others: int, sampled: int) -> float:
     return beta(1 - tail, others + 1, sampled - others) if others < sampled else 1.0
 
 
+def strictest_time(conditions: Iterable[Condition]) -> Condition | None:
+    """Of the conditions on the times of all requests the one that allows the least to be late."""
+    of_all = (c for c in conditions if c.limit_ns is not None and not c.of_class)
+    return min(of_all, key=lambda c: c.allowed, default=None)
+
+
 def _with_stalls(found: Judged, trace: Trace) -> Judged:
     found = replace(found, lasted_s=trace.window[1] / 1e9)
     limits = [k.condition.limit_ns for k in found.kept if k.condition.limit_ns is not None]
+    if strictest := strictest_time(k.condition for k in found.kept):
+        found = replace(found, spells=spells.before_window(strictest.limit_ns or 0.0, trace))
     lengths = stalls.lengths_s(min(limits), trace) if limits else ()
     if not lengths:
         return found
