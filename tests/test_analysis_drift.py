@@ -18,6 +18,7 @@ from searchbench.analysis.judgement import Estimate, Interval, Step
 from searchbench.analysis.sweep import drift
 from searchbench.analysis.sweep.clients import sentences
 from searchbench.analysis.sweep.points import Point, points
+from searchbench.analysis.sweep.words import of_points
 from searchbench.record import open_record
 from searchbench.study.planner import one_pass
 
@@ -180,8 +181,7 @@ def test_a_system_that_is_another_from_some_block_on_is_told_and_scatter_is_not(
     assert all(one is not None and one.slowest == 2 for one in found)
     assert np.median([one.ratio for one in found if one]) == pytest.approx(1 / 0.7, rel=0.03)
     assert sum(drift.jump(swapped(rng, 0.0)) is not None for _ in range(400)) == 0
-    wild = [swept(rng, 3, by_block=0.0) for _ in range(50)]
-    assert drift.jump(wild[0][0][:1]) is None, "one load shows no scatter to hold blocks against"
+    assert drift.jump(swapped(rng, 0.3)[:1]) is None, "one load shows no scatter"
 
 
 def test_loads_that_all_passes_drove_at_one_time_are_named() -> None:
@@ -218,6 +218,20 @@ def test_a_spell_at_the_turn_of_two_passes_is_not_called_an_effect_of_the_load()
     assert "More than 2 clients bring no more" not in said
     assert "More than 2 clients bring no more" in " ".join(sentences("s", own))
     assert "More than 2 clients bring no more" in " ".join(sentences("s", own, close={8}))
+
+
+def test_a_rate_that_all_passes_drove_at_one_time_is_too_much_of_these_drives_alone() -> None:
+    achieved = Estimate(0.5, "share", 999, Interval(0.49, 0.51, 0.95, "batch means"))
+    steps = [
+        replace(step(block, int(rate), rate), kind="open", rate_asked_per_s=rate,
+                clients_asked=None, keeps_up=rate < 200, achieved=achieved)
+        for block in range(2) for rate in (100.0, 200.0)
+    ]  # fmt: skip
+    own = points(steps)["s"]
+    assert "s does not keep up with 200 requests per second" in " ".join(of_points("s", own))
+    said = " ".join(of_points("s", own, close={200.0}))
+    assert "In these drives s did not keep up with 200 requests per second" in said
+    assert "whether the load made that is not known" in said
 
 
 def test_two_passes_say_in_the_verdict_which_loads_met_the_same_time(

@@ -42,7 +42,7 @@ from searchbench.analysis.capacity.said import (
     too_wide,
 )
 from searchbench.analysis.capacity.stalls import Found as Stalls
-from searchbench.analysis.words import listed, per_s, percent, plural
+from searchbench.analysis.words import digits, listed, per_s, percent, plural
 from searchbench.workload.load_table import LONGEST_S
 
 FULL_OF_WIDTH = 0.98  # an interval that could be narrower is made so wide, for it is surer
@@ -122,26 +122,28 @@ def _between_spells(found: Bracket, seen: Seen) -> Bracket:
     no window has. Its lower end is open if they took as much of the time as requests may be late.
     """
     top = math.inf if found.fails is None else found.fails
-    below = [d for d in seen.telling if d.rate_per_s <= top]
-    slow = [d for d in below if d.judged.spells.lengths_s and d.judged.verdict != "fails"]
+    below = [d for d in seen.telling if d.rate_per_s <= top and d.judged.verdict != "fails"]
+    slow = [d for d in below if d.judged.spells_s]
     time = strictest_time(k.condition for d in slow for k in d.judged.kept)
     if found.holds is None or time is None:
         return found
-    lengths = [length for d in slow for length in d.judged.spells.lengths_s]
-    share = sum(lengths) / sum(d.judged.lasted_s for d in below)
+    lengths = [length for d in slow for length in d.judged.spells_s]
+    watched_s = sum(d.judged.lasted_s for d in below)
+    share = sum(lengths) / watched_s
     where = plural(len(lengths), "the warm-up of a trial", "warm-ups of trials")
     rates = listed([per_s(rate) for rate in sorted({d.rate_per_s for d in slow})])
     said = (
-        f"The server was slow for up to {max(lengths):.2g} s in {where} ({rates}), outside "
-        f"their windows: nearly all requests were late, for {percent(share)} of the time at such "
-        "rates in all."
+        f"In {where} that did not break the promise ({rates}) the server was slow for up to "
+        f"{max(lengths):.2g} s: nearly all requests were late, for {digits(sum(lengths))} s of the "
+        f"{stalls.minutes(watched_s)} that all such trials took."
     )
     if share < time.allowed:
         return replace(found, sentence=f"{found.sentence} {said}")
     told = f"In the windows alone: {found.sentence[:1].lower()}{found.sentence[1:]}"
     said += (
-        f" Only {percent(time.allowed)} of the requests may be, so whether any rate keeps the "
-        "promise in the long run is not known: longer trials (more effort) would show more."
+        f" That is {percent(share)}, and {percent(time.allowed)} of the requests may be late. So "
+        "whether any rate keeps the promise in the long run is not known: longer trials (more "
+        "effort) would show more."
     )
     return Bracket(None, found.fails, f"{said} {told}")
 

@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.analysis.capacity import lag, spells, stalls
-from searchbench.analysis.capacity.spells import NONE, Spells
 from searchbench.analysis.judgement import Interval
 from searchbench.analysis.stats import within
 from searchbench.analysis.stats.distributions import beta
@@ -106,9 +105,10 @@ class Judged:
     ``alone``: what kept a role beside the readers from going on as it should, in two words; empty:
     nothing did. The readers had it easier then, so a promise that was kept says nothing.
     ``lasted_s``: warm-up and window. ``stalls_s``: how long the server gave no reply, each time;
-    ``stalled``: these alone broke the promise (stalls.py). ``spells``: of its warm-up, by the time
-    condition that allows the least (spells.py). ``sways``: the variance of what the queue grew by,
-    for each request that was due. ``levelled``: it grew, but not in the end.
+    ``stalled``: these alone broke the promise (stalls.py). ``spells_s``: how long its warm-up was
+    slow, each time, by the time condition that allows the least (spells.py). ``sways``: the
+    variance of what the queue grew by, for each request that was due. ``levelled``: it grew, but
+    not in the end.
     """
 
     kept: tuple[Kept, ...]
@@ -131,7 +131,7 @@ class Judged:
     lasted_s: float = 0.0
     stalls_s: tuple[float, ...] = ()
     stalled: bool = False
-    spells: Spells = NONE
+    spells_s: tuple[float, ...] = ()
     sways: float = 0.0
     levelled: bool = False
 
@@ -201,7 +201,7 @@ def _with_stalls(found: Judged, trace: Trace) -> Judged:
     found = replace(found, lasted_s=trace.window[1] / 1e9)
     limits = [k.condition.limit_ns for k in found.kept if k.condition.limit_ns is not None]
     if strictest := strictest_time(k.condition for k in found.kept):
-        found = replace(found, spells=spells.before_window(strictest.limit_ns or 0.0, trace))
+        found = replace(found, spells_s=spells.before_window(strictest.limit_ns or 0.0, trace))
     lengths = stalls.lengths_s(min(limits), trace) if limits else ()
     if not lengths:
         return found

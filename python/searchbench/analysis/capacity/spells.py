@@ -8,11 +8,11 @@ the warm-ups of trials that did not break the promise are looked at too.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from searchbench.analysis.capacity import lag
 from searchbench.analysis.capacity.stalls import WAITING
 from searchbench.analysis.trial.measured import Trace
 
@@ -21,27 +21,18 @@ LEAST_S, LIMITS = 1.0, 10.0  # length of a spell: so long, and so many times the
 _SLICE_NS = 250_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Spells:
-    """Of the warm-up of a trial: how long each was, and how many requests were late in them."""
-
-    lengths_s: tuple[float, ...] = ()
-    late: int = 0
-
-
-NONE = Spells()
-
-
-def before_window(limit_ns: float, trace: Trace) -> Spells:
-    """The spells of a warm-up in which requests take ``limit_ns`` or longer, or have no reply.
+def before_window(limit_ns: float, trace: Trace) -> tuple[float, ...]:
+    """How long each spell of a warm-up was, in seconds, in which requests took ``limit_ns`` or
+    longer, or had no reply.
 
     What is late from the first request on is none: connections are made and caches filled then, and
-    a queue may be left from the trial before.
+    a queue may be left from the trial before. Nor is what the client may have made: it sent a
+    request late by the limit itself, in the spell or as long before it.
     """
     before = (trace.due >= 0) & (trace.due < trace.window[0])
     slices = trace.window[0] // _SLICE_NS
     if not slices or not before.any():
-        return NONE
+        return ()
     due, done = trace.due[before], trace.done[before]
     late = (done < 0) | (done - due >= limit_ns)
     at = np.minimum(due // _SLICE_NS, slices - 1)
@@ -49,17 +40,15 @@ def before_window(limit_ns: float, trace: Trace) -> Spells:
     missed = np.bincount(at[late], minlength=slices)
     slow = (asked > 0) & (missed >= NEARLY * asked)
     if slow.all():
-        return NONE
+        return ()
+    by_client = np.bincount(at[lag.own(trace)[before] >= limit_ns], minlength=slices) > 0
     begin = int(np.argmin(slow))
-    found = [
-        (a, b)
-        for a, b in _runs(slow[begin:])
+    return tuple(
+        (b - a) * _SLICE_NS / 1e9
+        for a, b in ((begin + a, begin + b) for a, b in _runs(slow[begin:]))
         if (b - a) * _SLICE_NS >= max(LEAST_S * 1e9, LIMITS * limit_ns)
-        and asked[begin + a : begin + b].sum() >= WAITING
-    ]
-    return Spells(
-        tuple((b - a) * _SLICE_NS / 1e9 for a, b in found),
-        int(sum(missed[begin + a : begin + b].sum() for a, b in found)),
+        and asked[a:b].sum() >= WAITING
+        and not by_client[max(0, 2 * a - b) : b].any()
     )
 
 

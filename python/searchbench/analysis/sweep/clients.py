@@ -22,6 +22,7 @@ from searchbench.analysis.words import amount, digits, listed, percent, times, u
 FALLS = 0.97  # the peak is partly luck, so a decline of less than 3 % is not reported
 NOTHING = 1.05  # less than this over what fewer clients get is no more
 CLOSE = "All passes drove these loads at about the same time"
+NOT_KNOWN = f"{CLOSE}, so whether the load made that is not known."
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ def _all_close(first: Point, own: Sequence[Point], close: Collection[float]) -> 
     """
     beyond = [p.x for p in own if p.x > first.x]
     unsure = beyond and all(x in close for x in beyond)
-    return [f"{CLOSE}, so whether the load made that is not known."] if unsure else []
+    return [NOT_KNOWN] if unsure else []
 
 
 def _costs(base: Point, beyond: Sequence[Point]) -> str:

@@ -73,7 +73,7 @@ def sustained(
         name: None if anew[name] or drifts[name] else drift.jump(own) for name, own in found.items()
     }
     blocks = {s.block for s in steps}
-    close = {name: [] if drifts[name] or jumps[name] else drift.close(own, order)
+    close = {name: [] if drifts[name] else drift.close(own, order)
              for name, own in found.items()}  # fmt: skip
     hidden = {name: drift.hidden(own, order, anew=anew[name]) for name, own in found.items()}
     alone = (Rank.MORE, Rank.MORE) if kept or several else (Rank.ANSWER, Rank.MORE)

@@ -70,7 +70,7 @@ def of_points(
         "closed": partial(
             clients.sentences, drifts=drifts, hidden=hidden, close=close, failed_at=failed_at
         ),
-        "open": _rates,
+        "open": partial(_rates, close=close),
         "replay": _replay,
     }
     return say[kind](name, own) + connections(own) + _not_steady(name, own) + _errors(name, own)
@@ -170,7 +170,7 @@ def no_answers(name: str, own: Sequence[Point]) -> list[str]:
     return said
 
 
-def _rates(name: str, own: Sequence[Point]) -> list[str]:
+def _rates(name: str, own: Sequence[Point], close: Collection[float]) -> list[str]:
     over = [p for p in own if p.keeps_up is False]
     unclear = [p for p in own if p.keeps_up is None]
     levelled = [p for p in unclear if _levelled(p)]
@@ -189,9 +189,11 @@ def _rates(name: str, own: Sequence[Point]) -> list[str]:
         )
     if over:
         worst = over[0]
+        unsure = worst.x in close
+        how = f"In these drives {name} did not keep" if unsure else f"{name} does not keep"
         said.append(
-            f"{name} does not keep up with {digits(worst.x)} requests per second: "
-            f"{_why_not(worst)}."
+            f"{how} up with {digits(worst.x)} requests per second: {_why_not(worst)}."
+            + (f" {clients.NOT_KNOWN}" if unsure else "")
         )
         if not kept:
             mend = "" if worst.falls_behind else "mend what fails, or "

@@ -109,7 +109,7 @@ class Conductor:
                 self._stop_started()
                 self._tell(sitting.shelf.drop_indexes())
             self._block = trial.block
-            seed = _seed(plan, trial, position) if sitting.timed else plan.draws
+            seed = _seed(plan, trial, position) if sitting.timed else plan.seed
             opened = self.openings.opened(treatment, seed)
             before = earlier.get(treatment.id) or _asked_alike(earlier, plan, treatment)
             _insist_on_same_workload(before, opened, kept.path)
