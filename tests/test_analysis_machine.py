@@ -193,6 +193,11 @@ def test_steal_is_judged_on_the_cores_that_are_used(
     assert (found.severity if found else None) == severity
     elsewhere = machine(core(0, SERVER_S), core(1, CLIENT_S), core(2, 0.0, steal_s=5.0))
     assert audited(plain, elsewhere) == {}
+    shared = audited(plain, told | {"host_window": told["host_window"] | {"shared": True}})
+    assert ("steal" in shared) is (found is not None)
+    if found is not None:
+        assert shared["steal"].severity == "warning", "others share the machine below this one"
+        assert ("SHARED_MACHINE" in found.remedy) is (severity == "invalid")
 
 
 def test_steal_of_a_record_without_single_cores_is_that_of_the_machine(plain: Path) -> None:

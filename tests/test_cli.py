@@ -213,7 +213,7 @@ def test_a_load_by_the_clock_on_a_machine_that_others_use_is_doubted_before_it_i
     shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(shop)
-    doubt = "SEARCHBENCH_SHARED_MACHINE is set"
+    doubt = "SEARCHBENCH_SHARED_MACHINE is set, so foreign CPU and steal are only warnings"
 
     def doubted(shared: str, *options: str) -> bool:
         monkeypatch.setenv("SEARCHBENCH_SHARED_MACHINE", shared)

@@ -105,7 +105,7 @@ class Terminal:
         elif invalid:
             self._line(f"{self.head}: done, but invalid: {invalid}{self._left()}")
             more = self.searching or self.done < self.of
-            if "foreign CPU: " in invalid and more and not self.advised:
+            if ("foreign CPU: " in invalid or "steal: " in invalid) and more and not self.advised:
                 self.advised = True
                 self._line(_FOREIGN)
         elif not self.live:

@@ -136,8 +136,8 @@ def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
             "shared machine",
             "note",
             "SEARCHBENCH_SHARED_MACHINE",
-            "The user says that others work on this machine too, so foreign CPU makes no trial "
-            "invalid, however much there is.",
+            "The user says that others work on this machine too, so neither foreign CPU nor steal "
+            "makes a trial invalid, however much there is.",
             "Unset the variable on a machine of your own.",
         )
     sides = [] if unknown else [s for s in _sides(trial, trace.window_s) if s.seconds > 0]
@@ -277,12 +277,15 @@ def _client(trial: Trial, trace: Trace) -> Iterator[Row]:
 def _steal(trial: Trial, trace: Trace) -> Iterator[Row]:
     share = steal_share(trial, trace.window_s) or 0.0
     if share > STEAL_WARNING:
+        # Others that share the machine below this one share it too.
+        grave = share > STEAL_INVALID
         yield (
             "steal",
-            "invalid" if share > STEAL_INVALID else "warning",
+            "invalid" if grave and not trial.host_window.shared else "warning",
             percent(share),
             "The hypervisor gave cores that the trial used to others during the window.",
-            "Measure at a quieter hour or on a machine of your own; more replicates help.",
+            "Measure at a quieter hour or on a machine of your own; more replicates help."
+            + (f" {_SHARED}" if grave and not trial.host_window.shared else ""),
         )
 
 

@@ -90,8 +90,8 @@ def beside_others(plan: Plan) -> list[str]:
     if not host.shared() or not (searched or by_clock):
         return []
     return [
-        "SEARCHBENCH_SHARED_MACHINE is set, so foreign CPU is only a warning. But this study sends "
-        "requests by the clock. If others take the load generator's core, requests are late, and "
+        "SEARCHBENCH_SHARED_MACHINE is set, so foreign CPU and steal are only warnings. But this "
+        "study sends requests by the clock. If others take the load generator's core, requests are late, and "
         "the trial does not count all the same (generator lag). A closed loop (`clients`) has no "
         "clock to be late by."
     ]
