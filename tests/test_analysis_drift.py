@@ -198,7 +198,7 @@ def test_loads_that_all_passes_drove_at_one_time_are_named() -> None:
             five.append(step(block, clients, RATES[clients]))
     assert not drift.close(points(five)["s"], after), "the third pass begins elsewhere"
     said = drift.at_the_turn("s", "8 and 16 clients", 2)
-    assert said.startswith("Both passes drove s at 8 and 16 clients within a stretch of half")
+    assert said.startswith("Both passes drove s at 8 and 16 clients close together in time")
 
 
 def test_a_spell_at_the_turn_of_two_passes_is_not_called_an_effect_of_the_load() -> None:
@@ -213,7 +213,7 @@ def test_a_spell_at_the_turn_of_two_passes_is_not_called_an_effect_of_the_load()
     close = {p.x for p in drift.close(own, order)}
     assert close == {4, 8}
     said = " ".join(sentences("s", own, close=close))
-    assert "In these drives more than 2 clients brought no more throughput" in said
+    assert "In these drives, more than 2 clients brought no more throughput" in said
     assert "at about the same time, so whether the load made that is not known" in said
     assert "More than 2 clients bring no more" not in said
     assert "More than 2 clients bring no more" in " ".join(sentences("s", own))
@@ -230,7 +230,7 @@ def test_a_rate_that_all_passes_drove_at_one_time_is_too_much_of_these_drives_al
     own = points(steps)["s"]
     assert "s does not keep up with 200 requests per second" in " ".join(of_points("s", own))
     said = " ".join(of_points("s", own, close={200.0}))
-    assert "In these drives s did not keep up with 200 requests per second" in said
+    assert "In these drives, s did not keep up with 200 requests per second" in said
     assert "whether the load made that is not known" in said
 
 
@@ -238,7 +238,7 @@ def test_two_passes_say_in_the_verdict_which_loads_met_the_same_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = sweep(tmp_path / "r", monkeypatch, 0.0, blocks=2)
-    assert "Both passes drove s at 2 clients and 8 clients within a stretch of half" in said
+    assert "Both passes drove s at 2 clients and 8 clients close together in time" in said
     assert "passes drove s at" not in sweep(tmp_path / "one", monkeypatch, 0.0, blocks=1)
 
 
@@ -253,7 +253,7 @@ def test_loads_that_scatter_by_much_are_not_called_other_blocks() -> None:
 
 def test_only_what_each_block_started_is_said_to_have_been_started_anew() -> None:
     said = drift.in_every_block(["a", "b"])
-    assert said.startswith("Each block started a and b anew and drove the loads in one order")
+    assert said.startswith("Each block started a and b again and drove the loads in the same order")
 
 
 def test_nothing_is_known_of_a_drift_where_each_load_was_driven_once() -> None:
@@ -294,7 +294,7 @@ def test_what_ages_anew_in_each_block_is_not_called_an_effect_of_the_load(blocks
         claimed += claim in " ".join(sentences("s", own))
         said = " ".join(sentences("s", own, hidden=True))
         assert claim not in said
-        hedged += "In each block they were driven in one order, so whether the load" in said
+        hedged += "All blocks drove the loads in the same order, so it is not known" in said
         own, order = aged(rng, blocks, turns=True)
         assert not drift.hidden(own, order, anew=True)
         turned += claim in " ".join(sentences("s", own))

@@ -146,6 +146,11 @@ def test_a_system_that_is_of_another_version_in_a_later_block_is_named(tmp_path:
     (said,) = (f for f in judge(open_record(path)).findings if f.kind == "another version")
     assert said.number.endswith("in blocks 0 and 1; 9.9 in block 2")
     assert said.number.startswith("s: ")
+    (about, *_) = path.glob("trials/*-b1-s1*/trial.json")
+    about.write_text(json.dumps(json.loads(about.read_text()) | {"version": "9.9"}))
+    (said,) = (f for f in judge(open_record(path)).findings if f.kind == "another version")
+    assert "block" not in said.number, "both were met in block 1"
+    assert json.loads(about.read_text())["trial"] in said.number.split("9.9 in trials ")[1]
 
 
 def test_what_somebody_else_put_there_is_left_alone(tmp_path: Path) -> None:

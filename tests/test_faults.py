@@ -65,7 +65,7 @@ fault = "kill"
 after_s = 2
 for_s = 0.5
 [load]
-rate_per_s = 300
+rate_per_s = 200
 connections = 8
 warmup_s = 0.5
 seconds = 7
@@ -73,8 +73,10 @@ seconds = 7
 "roles.crash.idle" = [false, true]
 """
 )
+# Of 40 documents that are drawn to be asked for, the draw decides how many the kill takes.
 LOSING = (
-    HEAD
+    "draw_seed = 1"
+    + HEAD
     + """
 [systems.tantivy]
 keys = true
@@ -96,7 +98,7 @@ for_s = 0.2
 rate_per_s = 300
 connections = 4
 warmup_s = 0.5
-seconds = 7
+seconds = 5
 """
 )
 AGENT = (
@@ -113,7 +115,7 @@ of = "p1"
 after_s = 2
 for_s = 1.5
 [load]
-rate_per_s = 150
+rate_per_s = 250
 connections = 8
 warmup_s = 0.5
 seconds = 7

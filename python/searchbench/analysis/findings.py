@@ -9,7 +9,7 @@ from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.judgement import Agreement, Finding, TreatmentResult, TrialResult
 from searchbench.analysis.trial.validity import gravest_first
 from searchbench.analysis.words import listed
-from searchbench.record import Record
+from searchbench.record import Record, Trial
 
 HALF = 0.5  # of the queries must agree before a ratio goes unremarked
 EMPTY = 0.2  # of the agreeing queries may find nothing on either side without a remark
@@ -99,34 +99,40 @@ def unstable(answers: AnswerBook, names: Mapping[str, str]) -> Iterator[Finding]
         yield _warning(
             "answers changed",
             number,
-            "What is the same in every block was answered differently, so the index, its ranking, "
-            "or the server is not the same each time. Only queries that are answered alike in "
-            "every block count as answered alike.",
-            "Settle the index fully (merge, commit) before measuring; leave a server that runs "
-            "already as it is meanwhile.",
+            "The same queries got different answers in different blocks, so the index, its "
+            "ranking, or the server is not the same each time. Only queries that are answered "
+            "alike in every block count as answered alike.",
+            "Settle the index fully (merge, commit) before measuring, and do not change a running "
+            "server meanwhile.",
         )
 
 
 def replaced(record: Record, names: Mapping[str, str]) -> Iterator[Finding]:
     """That a system was of several versions, by what it said of itself before each block."""
-    versions: dict[str, dict[str, list[int]]] = {}
+    versions: dict[str, dict[str, list[Trial]]] = {}
     for trial in record.trials:
         if trial.version and trial.treatment in names:
             of = versions.setdefault(names[trial.treatment], {})
-            of.setdefault(trial.version, []).append(trial.block)
+            of.setdefault(trial.version, []).append(trial)
     for name, own in versions.items():
         if len(own) > 1:
+            blocks = {version: sorted({t.block for t in of}) for version, of in own.items()}
+            # A run that was interrupted within a block may have met two in it.
+            shared = sum(map(len, blocks.values())) > len({b for of in blocks.values() for b in of})
             each = "; ".join(
-                f"{version} in {'block' if len({*blocks}) == 1 else 'blocks'} "
-                f"{listed([str(b) for b in sorted({*blocks})])}"
-                for version, blocks in own.items()
+                f"{version} in {'trial' if len(of) == 1 else 'trials'} "
+                f"{listed([t.trial for t in of])}"
+                if shared
+                else f"{version} in {'block' if len(blocks[version]) == 1 else 'blocks'} "
+                f"{listed([str(b) for b in blocks[version]])}"
+                for version, of in own.items()
             )
             yield _warning(
                 "another version",
                 f"{name}: {each}",
-                "The system was replaced while it was measured, so a mean over the blocks is the "
-                "speed of neither version.",
-                "Measure each version in a record of its own, and compare the two records.",
+                "The system was replaced while it was measured, so a mean over the blocks is not "
+                "the speed of any one version.",
+                "Measure each version into a record of its own, and compare the records.",
             )
 
 

@@ -92,8 +92,9 @@ def drnbench(
     report
         Write the page with the two graphs.
     seed
-        Seed of everything that is random. By default each run draws an order of requests and
-        arrivals of its own, so that several runs show what that does.
+        Seed of everything that is random. By default each run draws its own order of requests and
+        their arrivals, so that the differences between runs include those between draws. To repeat
+        a draw, give its seed.
     """
     from searchbench.errors import SearchbenchError
     from searchbench.measure.load import Asked

@@ -156,8 +156,9 @@ def load(
     cpus
         Processors for the measuring loop, such as 2,3.
     seed
-        Seed of everything that is random. By default each run draws an order of requests and
-        arrivals of its own, so that several runs show what that does.
+        Seed of everything that is random. By default each run draws its own order of requests and
+        their arrivals, so that the differences between runs include those between draws. To repeat
+        a draw, give its seed.
     remote
         Allow addresses of other machines. Make sure that you may put load on them.
     prometheus

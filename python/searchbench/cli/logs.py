@@ -76,7 +76,7 @@ def logs(
         Count only what began at this time or later: 2026-11-22T10:00, or a day (2026-11-22). Write
         the time as the page shows it: in UTC if the zone of a log is known, else as the log has it.
     until
-        Only what began before this time.
+        Count only what began before this time. Neither option goes with --record or --live.
     log_format
         The format of all files, if it cannot be recognized from their content.
     line

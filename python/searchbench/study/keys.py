@@ -16,8 +16,8 @@ TOP_KEYS: tuple[SpecKey, ...] = (
     SpecKey("seed", "integer", 1, "seed of what is generated, and of the order of the trials",
             minimum=0, maximum=2**53),
     SpecKey("draw_seed", "integer", None, "seed of the order in which requests are sent, and of "
-            "when they are due. Default: each run draws its own, so that several runs show what "
-            "the draw does; its record keeps it", minimum=0, maximum=2**53),
+            "when they are due. By default each run draws its own, so that the differences between "
+            "runs include those between draws; the record keeps it", minimum=0, maximum=2**53),
     SpecKey("replicates", "integer", None, "how many blocks, each with every treatment once "
             "(default 3; for a sweep or a capacity search 1)", minimum=1, maximum=1000),
     SpecKey("first_look", "boolean", False, "the report decides nothing; `run --quick` sets this "

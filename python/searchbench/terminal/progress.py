@@ -18,9 +18,10 @@ from searchbench.terminal.remaining import Remaining
 
 _OVER_S = 1.0
 _FOREIGN = (
-    "Others use this machine's cores, and trials stay invalid while they do. Stop this (Ctrl-C), "
-    "then stop what else runs here. If others always work here, set SEARCHBENCH_SHARED_MACHINE=1: "
-    "it is then a warning. Either way name another --record."
+    "Others use this machine's cores, and trials stay invalid while they do. Stop this run "
+    "(Ctrl-C), then stop what else runs here; for steal, choose a quieter hour or another "
+    "machine. If others always work here, set SEARCHBENCH_SHARED_MACHINE=1: foreign CPU and steal "
+    "are then only warnings. Either way, name another --record."
 )
 
 

@@ -133,17 +133,18 @@ def _between_spells(found: Bracket, seen: Seen) -> Bracket:
     where = plural(len(lengths), "the warm-up of a trial", "warm-ups of trials")
     rates = listed([per_s(rate) for rate in sorted({d.rate_per_s for d in slow})])
     said = (
-        f"In {where} that did not break the promise ({rates}) the server was slow for up to "
-        f"{max(lengths):.2g} s: nearly all requests were late, for {digits(sum(lengths))} s of the "
-        f"{stalls.minutes(watched_s)} that all such trials took."
+        f"In {where} that did not break the promise ({rates}), the server was slow for up to "
+        f"{max(lengths):.2g} s at a time: nearly all requests were late, for "
+        f"{digits(sum(lengths))} s in total. All trials that did not break the promise took "
+        f"{stalls.minutes(watched_s)}."
     )
     if share < time.allowed:
         return replace(found, sentence=f"{found.sentence} {said}")
     told = f"In the windows alone: {found.sentence[:1].lower()}{found.sentence[1:]}"
     said += (
-        f" That is {percent(share)}, and {percent(time.allowed)} of the requests may be late. So "
-        "whether any rate keeps the promise in the long run is not known: longer trials (more "
-        "effort) would show more."
+        f" That is {percent(share)} of their time, and the promise allows {percent(time.allowed)} "
+        "of the requests to be late. So it is not known whether any rate keeps the promise in "
+        "the long run: longer trials (more effort) would show more."
     )
     return Bracket(None, found.fails, f"{said} {told}")
 

@@ -91,8 +91,8 @@ def sentence(floors: Sequence[float]) -> str:
     return (
         "An index was built only once, or used as it was found, so no difference below "
         f"{100 * (least - 1):.1f} % is resolved: another build of it may be faster or slower. By "
-        f"how much is not known, and {100 * SD:g} % (standard deviation) is assumed; to know, "
-        'build it in each block ([ingest] index = "per-block").'
+        f"how much is not known: {100 * SD:g} % (standard deviation) is assumed, and the noise of "
+        'the ratio is added. To know, build it in each block ([ingest] index = "per-block").'
     )
 
 
@@ -122,8 +122,8 @@ def of_starts(floors: Sequence[float], again: str = DRIVE_AGAIN, *, found: bool 
     return (
         f"{once}, so no difference below {100 * (least - 1):.0f} % is "
         "resolved: another start of a system may be faster or slower at all loads. By how much is "
-        f"not known, and {100 * STARTS_SD:g} % (standard deviation) is assumed. To know it, "
-        f"{again}."
+        f"not known: {100 * STARTS_SD:g} % (standard deviation) is assumed, and the noise of the "
+        f"ratio is added. To know it, {again}."
     )
 
 

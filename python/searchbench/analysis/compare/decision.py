@@ -53,10 +53,13 @@ AGAIN = (
     "--same-b), as no record says when a system that ran already was started"
 )
 ONE_DRAW = (
-    "all runs of a side sent their requests in one order and at the same instants, and another "
-    "order could turn it"
+    "all runs of one side sent their requests in the same order and at the same times, and another "
+    "order could change the result"
 )
-DRAW = "Leave draw_seed out, so that each run draws an order of its own, and run both again."
+DRAW = (
+    "Run both again without draw_seed (searchbench load: without --seed), so that each run draws "
+    "an order of its own."
+)
 START = f"To know how much starts differ, {AGAIN}."
 
 

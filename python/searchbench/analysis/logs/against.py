@@ -186,9 +186,10 @@ def _of_slow_ones(of: Against, cut_s: float) -> Against:
     known = [replace(line, answer="not resolved") if line.answer != "too few" else line
              for line in of.lines]  # fmt: skip
     told = (
-        f"The log's times begin all at once at {cut_s:.3g} s, so it seems to have only searches "
-        "above a threshold of its server. Its quantiles are not those of all searches, and say "
-        "nothing about the record's. Log all searches for a while: set "
+        f"Hardly any of the log's times is below {cut_s:.3g} s, and many are just above it, so "
+        "the log seems to have only searches above a threshold of its server. Its quantiles are "
+        "not those of all searches, so they say nothing about the record's. Log all searches for "
+        "a while: set "
         "long_query_time = 0 (MySQL, MariaDB), log_min_duration_statement = 0 (PostgreSQL), or "
         "thresholds of 0ms (OpenSearch, Elasticsearch)."
     )

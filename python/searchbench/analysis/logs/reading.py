@@ -192,9 +192,10 @@ def _same_events(of: LogJudgement) -> Iterator[Remark]:
         one, *others = [listed([named(s) for s in own[:3]]) for own in each.values()]
         yield Remark(
             "warning", "Counted twice",
-            f"{one} and {listed(others)} have about as many entries in two forms "
-            f"({listed(list(each))}). If one server wrote both, all of it counts more than once.",
-            "Then read only one of the forms.",
+            f"{one} and {listed(others)} have about the same number of entries, in different forms "
+            f"({listed(list(each))}). If one server wrote them all, every entry counts more than "
+            "once.",
+            "If so, read only one of the forms.",
         )  # fmt: skip
 
 
@@ -256,7 +257,8 @@ def _set_back(
         yield Remark(
             "warning", "A clock that was set back",
             f"{name}: {hours:,} × the clock goes back by about an hour in the night from "
-            "Saturday to Sunday. If clocks were set back then, that hour has the entries of two.",
+            "Saturday to Sunday. If clocks were set back then, that hour has the entries of two "
+            "hours.",
             "Name the zone of the log with --zone.",
         )  # fmt: skip
     others = int(str(source["back"])) - hours

@@ -106,9 +106,10 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
     if cut_s is not None:
         yield Remark(
             "warning", "Slow searches only",
-            f"Times begin all at once at {seconds(cut_s)}, so the log seems to have only what took "
-            "longer than a threshold of its server. How long all searches took is not known: "
-            "those that the log leaves out are in none of these figures.",
+            f"Hardly any time is below {seconds(cut_s)}, and many are just above it, so the log "
+            "seems to have only what took longer than a threshold of its server. How long all "
+            "searches took is not known: none of these figures includes those that the log "
+            "leaves out.",
             "Log all searches for a while: set long_query_time = 0 (MySQL, MariaDB), "
             "log_min_duration_statement = 0 (PostgreSQL), or thresholds of 0ms (OpenSearch, "
             "Elasticsearch).",
@@ -147,8 +148,8 @@ def _without_times(of: LogJudgement) -> str:
             "(or s, us, ns)."
         )
     return (
-        "Have the server log it: $request_time in nginx, %D in Apache, or the slow log with "
-        "long_query_time = 0 in MySQL and MariaDB."
+        "Have the server log how long each request took: $request_time in nginx, %D in Apache, or "
+        "the slow log with long_query_time = 0 in MySQL and MariaDB."
     )
 
 

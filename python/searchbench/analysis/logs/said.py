@@ -86,7 +86,7 @@ def _hidden(hidden: Mapping[str, Any]) -> str:
         hidden["vocabulary"]
     ]
     told = (
-        f"Anonymised: {hidden['exchanged']:,} {origin} took each other's places, "
+        f"Anonymised: {hidden['exchanged']:,} {origin} took each other's places, and "
         f"{hidden['made_up']:,} {plural(hidden['made_up'], 'other is', 'others are')} made up."
     )
     if hidden["kept"]:

@@ -21,8 +21,8 @@ from searchbench.analysis.words import amount, digits, listed, percent, times, u
 
 FALLS = 0.97  # the peak is partly luck, so a decline of less than 3 % is not reported
 NOTHING = 1.05  # less than this over what fewer clients get is no more
-CLOSE = "All passes drove these loads at about the same time"
-NOT_KNOWN = f"{CLOSE}, so whether the load made that is not known."
+CLOSE = "The drives that show this were close together in time"
+NOT_KNOWN = f"{CLOSE}, so it is not known whether the load is the reason."
 
 
 @dataclass(frozen=True)
@@ -141,11 +141,11 @@ def sentences(
         less = f"at {counted(point.x)} {times(ratio)} as much as at {counted(most.x)}"
         once = len(most.values("answered").keys() & point.values("answered").keys()) < 2
         met = point.x in close
-        why = "In each block they were driven in one order"
+        why = "All blocks drove the loads in the same order"
         why = "Each was driven once" if once else CLOSE if met and not hidden else why
         said.append(
-            f"In these drives it answered less with more clients: {less}. {why}, so whether the "
-            "load made that is not known."
+            f"In these drives, it answered less with more clients: {less}. {why}, so it is not "
+            "known whether the load is the reason."
             if once or hidden or met
             else f"With more clients it answers less: {less}."
         )
@@ -169,13 +169,13 @@ def _no_more(found: Knee, own: Sequence[Point], close: Collection[float]) -> lis
         if found.flat is found.last:
             return [start, f"Nothing is known beyond {counted(found.last.x)}."]
         unsure = _all_close(found.flat, own, close)
-        how = "In these drives more" if unsure else "More"
+        how = "In these drives, more" if unsure else "More"
         verb = "brought" if unsure else "bring"
         return [start, f"{how} than {counted(found.flat.x)} {verb} no more.", *unsure]
     start = upper(f"{bring} no more throughput")
     unsure = _all_close(first, own, close)
     if unsure:
-        start = f"In these drives more than {counted(first.x)} brought no more throughput"
+        start = f"In these drives, more than {counted(first.x)} brought no more throughput"
     if first is not found.most and here is not None:
         start += (
             f": {digits(here.value)} per second there is not told apart from the most (up to "

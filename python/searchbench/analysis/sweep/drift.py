@@ -167,17 +167,18 @@ def jumped(name: str, found: Jump | None) -> str:
         return ""
     return (
         f"{name} was {percent(found.ratio - 1)} faster in block {found.fastest} than in block "
-        f"{found.slowest}, at the same loads, which is more than its loads scatter. So it or its "
-        "machine was not the same in both, and a mean over the blocks is a speed that it may never "
-        "have had: find out what changed, and measure again."
+        f"{found.slowest} at the same loads, which is more than scatter explains. So the system "
+        "or its machine was not the same in both blocks, and a mean over the blocks may be a "
+        "speed that the system never had: find out what changed, and measure again."
     )
 
 
 def in_every_block(names: Sequence[str]) -> str:
     """That each block began with new processes of these, which drove loads in one order."""
     return (
-        f"Each block started {listed(names)} anew and drove the loads in one order, so a warm-up "
-        "or a leak looks like an effect of the load in every block."
+        f"Each block started {listed(names)} again and drove the loads in the same order, so a "
+        "warm-up or a leak looks like an effect of the load in every block. Measure again: every "
+        "second block then drives the loads backwards."
     )
 
 
@@ -203,10 +204,10 @@ def _extent(places: Sequence[int]) -> int:
 def at_the_turn(name: str, loads: str, blocks: int) -> str:
     """That all drives of some ``loads``, in words, were close to each other in time."""
     return (
-        f"{'Both' if blocks == 2 else f'All {blocks}'} passes drove {name} at {loads} within a "
-        "stretch of half of the run or less. A spell in which the machine or the server was slower "
-        "or faster would look like an effect of these loads; more passes (--repeat 5) meet them at "
-        "other times."
+        f"{'Both' if blocks == 2 else f'All {blocks}'} passes drove {name} at {loads} close "
+        "together in time: within half of the run or less. If the machine or the server was "
+        "slower or faster for a while, that would look like an effect of these loads. More "
+        "passes (--repeat 5) drive them at other times too."
     )
 
 

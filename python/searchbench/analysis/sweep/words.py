@@ -190,7 +190,7 @@ def _rates(name: str, own: Sequence[Point], close: Collection[float]) -> list[st
     if over:
         worst = over[0]
         unsure = worst.x in close
-        how = f"In these drives {name} did not keep" if unsure else f"{name} does not keep"
+        how = f"In these drives, {name} did not keep" if unsure else f"{name} does not keep"
         said.append(
             f"{how} up with {digits(worst.x)} requests per second: {_why_not(worst)}."
             + (f" {clients.NOT_KNOWN}" if unsure else "")

@@ -138,7 +138,7 @@ def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
             "SEARCHBENCH_SHARED_MACHINE",
             "The user says that others work on this machine too, so neither foreign CPU nor steal "
             "makes a trial invalid, however much there is.",
-            "Unset the variable on a machine of your own.",
+            "If this machine is yours alone, unset the variable.",
         )
     sides = [] if unknown else [s for s in _sides(trial, trace.window_s) if s.seconds > 0]
     # What threads of ours used on cores of the other side is nobody else's.
@@ -283,7 +283,8 @@ def _steal(trial: Trial, trace: Trace) -> Iterator[Row]:
             "steal",
             "invalid" if grave and not trial.host_window.shared else "warning",
             percent(share),
-            "The hypervisor gave cores that the trial used to others during the window.",
+            "During the window, the hypervisor gave time of the trial's cores to other virtual "
+            "machines.",
             "Measure at a quieter hour or on a machine of your own; more replicates help."
             + (f" {_SHARED}" if grave and not trial.host_window.shared else ""),
         )

@@ -77,8 +77,8 @@ def findings(record: Record, trial: Trial, trace: Trace) -> Iterator[Finding]:
             "note",
             trial.trial,
             f"{size[0]:,} bytes with headers, to {distinct:,} distinct requests",
-            "All replies have the same size. Answers to so many requests seldom do: they may be "
-            "empty, or one and the same page.",
+            "All replies of the trial have the same size. Answers to so many requests seldom do: "
+            "they may be empty, or one and the same page.",
             "Look at a reply.",
         )
     if alone and query.size:

@@ -304,9 +304,9 @@ def _insist_on_same_workload(before: Kept | None, opened: Opened, path: Path) ->
         if was.digest != digest:
             raise RecordError(
                 f"{path}: the trials of {label} on record were asked other queries{whom} "
-                f"({was.distinct or 0:,} distinct ones) than its query file holds now, and one "
-                "treatment cannot have both; put the file back, or name another folder with "
-                "--record"
+                f"({was.distinct or 0:,} distinct ones) than the query file holds now, and one "
+                "record cannot have both; put the old query file back, or name another folder "
+                "with --record"
             )
 
 

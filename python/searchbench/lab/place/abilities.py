@@ -91,9 +91,9 @@ def beside_others(plan: Plan) -> list[str]:
         return []
     return [
         "SEARCHBENCH_SHARED_MACHINE is set, so foreign CPU and steal are only warnings. But this "
-        "study sends requests by the clock. If others take the load generator's core, requests are late, and "
-        "the trial does not count all the same (generator lag). A closed loop (`clients`) has no "
-        "clock to be late by."
+        "study sends requests by the clock. If others take the load generator's core, requests "
+        "are sent late, and the trial is invalid even so (generator lag). A closed loop "
+        "(`clients`) does not send by the clock."
     ]
 
 
