@@ -105,7 +105,7 @@ def test_runs_that_have_one_draw_in_common_do_not_show_what_another_would_do(
     line = found.comparisons[0]
     assert line.verdict == "not resolved"
     assert not found.regressed
-    assert "in one order and at the same instants" in line.reason
+    assert "in the same order and at the same times" in line.reason
     assert "Run both again without draw_seed" in found.decision
     path = first[1].path / "plan.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"draw_seed": 2}))

@@ -91,7 +91,9 @@ def test_spells_in_the_warm_ups_of_what_was_kept_leave_no_lower_end() -> None:
     assert "The limit is between " in calm
     told = _with(driven, dict.fromkeys(kept, 20.0))
     assert told.startswith("In ")
-    assert "the server was slow for up to 20 s: nearly all requests were late, for " in told
+    assert (
+        "the server was slow for up to 20 s at a time: nearly all requests were late, for " in told
+    )
     assert "whether any rate keeps the promise in the long run is not known" in told
     assert "In the windows alone: the limit is between " in told
     rare = _with(driven, {kept[0]: 1.0})

@@ -16,12 +16,14 @@ from searchbench.analysis.judgement import Estimate
 from searchbench.analysis.stats import within
 from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.sweep import points as at
+from searchbench.analysis.sweep import scatter
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.words import amount, digits, listed, percent, times, upper
 
 FALLS = 0.97  # the peak is partly luck, so a decline of less than 3 % is not reported
 NOTHING = 1.05  # less than this over what fewer clients get is no more
 CLOSE = "The drives that show this were close together in time"
+SCATTERED = "Other drives of one load differ by as much from pass to pass"
 NOT_KNOWN = f"{CLOSE}, so it is not known whether the load is the reason."
 
 
@@ -140,13 +142,13 @@ def sentences(
         point, ratio = min(falling, key=lambda pair: pair[1].value)
         less = f"at {counted(point.x)} {times(ratio)} as much as at {counted(most.x)}"
         once = len(most.values("answered").keys() & point.values("answered").keys()) < 2
-        met = point.x in close
+        met, loose = point.x in close, _reached(ratio, own) >= FALLS
         why = "All blocks drove the loads in the same order"
-        why = "Each was driven once" if once else CLOSE if met and not hidden else why
+        why = "Each was driven once" if once else why if hidden else CLOSE if met else SCATTERED
         said.append(
             f"In these drives, it answered less with more clients: {less}. {why}, so it is not "
             "known whether the load is the reason."
-            if once or hidden or met
+            if once or hidden or met or loose
             else f"With more clients it answers less: {less}."
         )
     return said
@@ -168,12 +170,12 @@ def _no_more(found: Knee, own: Sequence[Point], close: Collection[float]) -> lis
         start = f"Whether {bring} more throughput is not resolved ({remedy}){costs}."
         if found.flat is found.last:
             return [start, f"Nothing is known beyond {counted(found.last.x)}."]
-        unsure = _all_close(found.flat, own, close)
+        unsure = _unsure(found.flat, own, close)
         how = "In these drives, more" if unsure else "More"
         verb = "brought" if unsure else "bring"
         return [start, f"{how} than {counted(found.flat.x)} {verb} no more.", *unsure]
     start = upper(f"{bring} no more throughput")
-    unsure = _all_close(first, own, close)
+    unsure = _unsure(first, own, close)
     if unsure:
         start = f"In these drives, more than {counted(first.x)} brought no more throughput"
     if first is not found.most and here is not None:
@@ -184,13 +186,24 @@ def _no_more(found: Knee, own: Sequence[Point], close: Collection[float]) -> lis
     return [f"{start}{costs}.", *unsure]
 
 
-def _all_close(first: Point, own: Sequence[Point], close: Collection[float]) -> list[str]:
-    """Why it is not known whether more clients bring nothing: all passes drove all loads beyond the
-    first at about the same time. Empty: they did not.
+def _unsure(first: Point, own: Sequence[Point], close: Collection[float]) -> list[str]:
+    """Why it is not known whether more clients bring nothing; empty: it is.
+
+    All passes drove all loads beyond the first at about the same time; or by what all loads scatter
+    from pass to pass, one of them may bring ``NOTHING`` or more.
     """
-    beyond = [p.x for p in own if p.x > first.x]
-    unsure = beyond and all(x in close for x in beyond)
-    return [NOT_KNOWN] if unsure else []
+    beyond = [p for p in own if p.x > first.x]
+    if beyond and all(p.x in close for p in beyond):
+        return [NOT_KNOWN]
+    ratios = [found for other in beyond if (found := _over(first, other)) is not None]
+    if any(_reached(ratio, own) >= NOTHING for ratio in ratios):
+        return [f"{SCATTERED}, so it is not known whether more clients bring more."]
+    return []
+
+
+def _reached(ratio: Estimate, own: Sequence[Point]) -> float:
+    """The ratio that this one of two loads may be, by what all loads scatter from pass to pass."""
+    return ratio.value * math.exp(scatter.of_passes(own))
 
 
 def _costs(base: Point, beyond: Sequence[Point]) -> str:
