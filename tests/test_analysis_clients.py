@@ -108,7 +108,7 @@ def test_a_decline_of_steps_that_were_driven_once_is_said_of_these_drives_alone(
         for n in (1, 3)
     )
     assert "In these drives, it answered less with more clients: at 4 clients 0.8" in once
-    assert "Each was driven once, so whether the load made that is not known." in once
+    assert "Each was driven once, so it is not known whether the load is the reason." in once
     assert "With more clients it answers less: at 4 clients 0.8" in thrice
     assert "In these drives" not in thrice
 

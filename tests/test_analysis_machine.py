@@ -16,7 +16,7 @@ import records
 from records import Study, constant
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Finding
-from searchbench.analysis.trial.machine import disturbances, steal_share
+from searchbench.analysis.trial.machine import disturbances, steal_share, taken
 from searchbench.analysis.trial.measured import read_trace
 from searchbench.lab.conduct.watch import Silence
 from searchbench.lab.place.host import placement
@@ -205,6 +205,21 @@ def test_steal_of_a_record_without_single_cores_is_that_of_the_machine(plain: Pa
     trial = records._with(open_record(plain).trials[0], told)
     assert steal_share(trial, WINDOW_S) == pytest.approx(0.1)
     assert audited(plain, told)["steal"].severity == "invalid"
+
+
+def test_what_others_took_counts_as_that_of_one_core(plain: Path) -> None:
+    def of(*cores: dict[str, Any], **more: Any) -> float:
+        trial = records._with(open_record(plain).trials[0], machine(*cores, **more))
+        return taken(trial, WINDOW_S)
+
+    assert of(core(0, SERVER_S), core(1, CLIENT_S)) == 0
+    assert of(core(0, SERVER_S, steal_s=0.04), core(1, CLIENT_S)) == 0, "no warning"
+    assert of(core(0, SERVER_S, steal_s=0.4), core(1, CLIENT_S)) == pytest.approx(0.08)
+    assert of(core(0, SERVER_S), core(1, CLIENT_S + 0.5, steal_s=0.4)) == pytest.approx(0.18)
+    two = (core(0, SERVER_S, steal_s=1.0), core(2, 0.0, steal_s=1.0), core(1, CLIENT_S))
+    wide = machine(*two) | {"service": {"cpus": [0, 2]}}
+    trial = records._with(open_record(plain).trials[0], wide)
+    assert taken(trial, WINDOW_S) == pytest.approx(0.4), "it may all have been on one core"
 
 
 def test_a_saturated_client_is_invalid_only_where_it_blocks_when_idle(plain: Path) -> None:

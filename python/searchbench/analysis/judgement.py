@@ -239,6 +239,7 @@ class TrialResult:
     the state in which each query of that was asked, in words; "" of all others. ``shaped``: None of
     a load with one rate. ``classes``: what each class of queries met; empty where there are none.
     ``failed``: of an operation, why its method failed, which is a result and has no figures.
+    ``taken``: the share of the window in which others may have had a core that it needed.
     """
 
     trial: str
@@ -257,6 +258,7 @@ class TrialResult:
     cold: str = ""
     classes: tuple[ClassSeen, ...] = ()
     failed: str = ""
+    taken: float = 0.0
 
     @property
     def counts(self) -> bool:

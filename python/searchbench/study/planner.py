@@ -278,7 +278,7 @@ def _order(
         elif all(t.attach for t in treatments):
             if block % 2:
                 firsts = _by_lot(treatments, study.steps.path, rng)
-            each = one_pass([*firsts], block)
+            each = one_pass([*firsts], block, rng)
             way = 1 if block % 2 else -1
             members = [(name, False) for step in each for name in firsts[step][::way]]
         elif block % 2:
@@ -313,22 +313,21 @@ def _by_lot(treatments: Sequence[Treatment], step: str, rng: random.Random) -> d
     }
 
 
-def one_pass(steps: Sequence[Step], block: int) -> list[Step]:
+def one_pass(steps: Sequence[Step], block: int, rng: random.Random) -> list[Step]:
     """The order of the steps in a block, of systems that run through all blocks.
 
-    Every second block goes backwards, so time does not pass for load. Whatever comes back once a
-    pass should not meet one load each time. So the middle one of an odd number, which would be in
-    the middle backwards too, changes places with its neighbour there; and each two blocks begin
-    two steps further on in the circle of steps. So none has one place in two blocks that follow
-    each other.
+    The second block goes backwards, so time does not pass for load; the middle one of an odd
+    number, which would be in the middle backwards too, changes places with its neighbour there. All
+    later ones are drawn by lot: whatever comes back, after whatever time, keeps step with no order
+    that was fixed before.
     """
-    n = len(steps)
-    ahead = (block - 1) // 2 * 2 % n
-    found = [*steps[ahead:], *steps[:ahead]]
-    if block % 2 == 0:
+    if block > 2:
+        return rng.sample(steps, len(steps))
+    found = [*steps]
+    if block == 2:
         found.reverse()
-        middle = n // 2
-        if n % 2 and middle:
+        middle = len(found) // 2
+        if len(found) % 2 and middle:
             found[middle - 1 : middle + 1] = found[middle], found[middle - 1]
     return found
 

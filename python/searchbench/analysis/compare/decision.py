@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from searchbench.analysis.answer import Rank, Said, said
-from searchbench.analysis.compare import answered, builds, late, standing, uncounted, unread
+from searchbench.analysis.compare import answered, builds, late, standing, taken, uncounted, unread
 from searchbench.analysis.compare.lost import Lost
 from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
@@ -53,8 +53,8 @@ AGAIN = (
     "--same-b), as no record says when a system that ran already was started"
 )
 ONE_DRAW = (
-    "all runs of one side sent their requests in the same order and at the same times, and another "
-    "order could change the result"
+    "several runs of one side sent their requests in the same order and at the same times, and "
+    "another order could change the result"
 )
 DRAW = (
     "Run both again without draw_seed (searchbench load: without --seed), so that each run draws "
@@ -355,7 +355,7 @@ def remedy(line: RecordLine) -> str:
     )
     size = abs(math.log(line.ratio.value))
     found = [said for most, said in floors if most > 1 and said and size <= math.log(most)]
-    said = ((late.LATE, late.REMEDY), (ONE_DRAW, DRAW))
+    said = ((late.LATE, late.REMEDY), (taken.TAKEN, taken.REMEDY), (ONE_DRAW, DRAW))
     return " ".join([*found, *(remedy for why, remedy in said if why in line.reason)])
 
 

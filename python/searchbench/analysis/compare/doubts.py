@@ -17,6 +17,7 @@ from searchbench.analysis.compare import (
     otherwise,
     standing,
     state,
+    taken,
     whole,
 )
 from searchbench.analysis.compare.run import Key, Run
@@ -41,7 +42,7 @@ def built_once(
 
 
 def one_draw(before: Sequence[Run], after: Sequence[Run], line: RecordLine) -> bool:
-    """Whether the several runs of a side were all asked in one order, at the same instants.
+    """Whether several runs of a side were asked in one order, at the same instants.
 
     They have the luck of that draw in common (which queries met in a queue), so how much they
     differ does not hold how far another draw would have moved them.
@@ -49,7 +50,7 @@ def one_draw(before: Sequence[Run], after: Sequence[Run], line: RecordLine) -> b
     if line.run_sd is None or of_job(line.metric):  # a job asks for nothing
         return False
     draws = [[run.record.plan.draws for run in side] for side in (before, after)]
-    return any(len(own) > 1 and len(set(own)) == 1 for own in draws)
+    return any(len(set(own)) < len(own) for own in draws)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +157,7 @@ def of(
     ]
     if gain:
         limits.append((math.inf, line.answers_doubt))
-    if of_lag := _of_lag(line, sides):
-        limits.append((math.inf, of_lag))
+    limits += [(math.inf, found) for of in (_of_lag, _of_others) if (found := of(line, sides))]
     if log > 0 and line.over == "counted":
         limits.append((math.inf, "a gain is not resolved without one mix of queries"))
     elif line.over == "counted" and not all(starmap(_clients_known, chain(*sides))):
@@ -177,6 +177,20 @@ def _of_lag(line: RecordLine, sides: Sequence[Sequence[tuple[str, Run, Key]]]) -
     which = "the second" if line.ratio.value < 1 else "the first"
     made, noise = late.floor(of[0], of[1], loads, line.metric), line.floor
     return late.why(which, made, line.ratio, 1.0 if line.run_sd is not None else noise)
+
+
+def _of_others(line: RecordLine, sides: Sequence[Sequence[tuple[str, Run, Key]]]) -> str:
+    """Why others on the machine could have made the ratio, over all runs; empty: not so."""
+    assert line.ratio is not None
+    if not taken.touched(line.metric) or otherwise.least(line.ratio) <= 1:
+        return ""
+    winners, rivals = sides if line.ratio.value < 1 else sides[::-1]
+    of = [
+        [t for _, run, key in side for t in run.valid(key).values()] for side in (winners, rivals)
+    ]
+    which = "the second" if line.ratio.value < 1 else "the first"
+    made, noise = taken.floor(of[0], of[1], line.metric), line.floor
+    return taken.why(which, made, line.ratio, 1.0 if line.run_sd is not None else noise)
 
 
 def _by_start(line: RecordLine) -> RecordLine:

@@ -64,10 +64,15 @@ def why(rival: str, made: float, ratio: Estimate, noise: float) -> str:
     """Why a ratio is not resolved of which lateness makes ``made``; empty: it is beyond that, and
     what is left of it is beyond the floor of ``noise``.
     """
-    size = max(ratio.value, 1 / ratio.value)
-    if made <= 1 or not (otherwise.could_make(ratio, made) or size <= made * noise):
+    if not could_be(made, ratio, noise):
         return ""
     return f"{LATE} {rival}, which alone makes {percent(made - 1)} and could make the rest"
+
+
+def could_be(made: float, ratio: Estimate, noise: float) -> bool:
+    """Whether what makes ``made`` of a ratio, and the floor of ``noise``, could make all of it."""
+    size = max(ratio.value, 1 / ratio.value)
+    return made > 1 and (otherwise.could_make(ratio, made) or size <= made * noise)
 
 
 def touched(metric: str) -> bool:

@@ -33,6 +33,7 @@ from searchbench.analysis.compare import (
     otherwise,
     standing,
     state,
+    taken,
 )
 from searchbench.analysis.compare.family import family
 from searchbench.analysis.compare.mix import MINGLED, Mix, adds_up, timed
@@ -254,7 +255,8 @@ def decided(of: Drafts, beside: Sequence[float | None] = ()) -> tuple[Comparison
             of.by_jobs[comparison.a, comparison.b]
             if of_job(comparison.metric)
             else failed.against(comparison, of.by_id, of.loads, of.whole, of.samples)
-            or late.against(comparison, of.by_id, of.loads, of.samples),
+            or late.against(comparison, of.by_id, of.loads, of.samples)
+            or taken.against(comparison, of.by_id),
         )
         for (comparison, logs, said), p in zip(of.each, adjusted, strict=False)
     )

@@ -127,6 +127,7 @@ def sentences(
         said.append(
             f"That is the last usable step{more}: nothing is known beyond {counted(first.x)}."
         )
+    passes = scatter.of_passes(own)
     falling = [
         (p, ratio)
         for p in own
@@ -142,7 +143,8 @@ def sentences(
         point, ratio = min(falling, key=lambda pair: pair[1].value)
         less = f"at {counted(point.x)} {times(ratio)} as much as at {counted(most.x)}"
         once = len(most.values("answered").keys() & point.values("answered").keys()) < 2
-        met, loose = point.x in close, _reached(ratio, own) >= FALLS
+        met = point.x in close
+        loose = ratio.value * math.exp(max(passes.means, passes.drives)) >= FALLS
         why = "All blocks drove the loads in the same order"
         why = "Each was driven once" if once else why if hidden else CLOSE if met else SCATTERED
         said.append(
@@ -196,14 +198,10 @@ def _unsure(first: Point, own: Sequence[Point], close: Collection[float]) -> lis
     if beyond and all(p.x in close for p in beyond):
         return [NOT_KNOWN]
     ratios = [found for other in beyond if (found := _over(first, other)) is not None]
-    if any(_reached(ratio, own) >= NOTHING for ratio in ratios):
+    reach = math.exp(scatter.of_passes(own).means)
+    if any(ratio.value * reach >= NOTHING for ratio in ratios):
         return [f"{SCATTERED}, so it is not known whether more clients bring more."]
     return []
-
-
-def _reached(ratio: Estimate, own: Sequence[Point]) -> float:
-    """The ratio that this one of two loads may be, by what all loads scatter from pass to pass."""
-    return ratio.value * math.exp(scatter.of_passes(own))
 
 
 def _costs(base: Point, beyond: Sequence[Point]) -> str:

@@ -23,6 +23,7 @@ from searchbench.analysis.compare import (
     pairs,
     standing,
     state,
+    taken,
 )
 from searchbench.analysis.compare.same_work import SameWork
 from searchbench.analysis.judgement import Comparison, TreatmentResult
@@ -84,7 +85,8 @@ class Prepared:
                 _answering(d, replace(c, p_value=p), evidence),
                 d.state,
                 failed.against(c, evidence.by_id, evidence.loads, samples=evidence.samples)
-                or late.against(c, evidence.by_id, evidence.loads, evidence.samples),
+                or late.against(c, evidence.by_id, evidence.loads, evidence.samples)
+                or taken.against(c, evidence.by_id),
             )
             for (d, c), p in zip(self.each, adjusted, strict=False)
         )

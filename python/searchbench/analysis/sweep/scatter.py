@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,25 +38,37 @@ def of_repeats(own: Sequence[Point], metric: str) -> Noise | None:
     )
 
 
-def of_passes(own: Sequence[Point], metric: str = "answered") -> float:
-    """How far the means of two loads over all passes may differ by what drives scatter, in logs, at
-    95 %; 0 where it is not known.
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """How drives of one load scatter from pass to pass, in logs; 0 where it is not known.
 
-    The drives of two loads may agree from pass to pass by chance, or because what comes back met
-    them each time; those of all loads together seldom do. What is left of the logs by an analysis
-    of variance in two ways without replication, by pass and load, has (B - 1)(L - 1) degrees of
-    freedom; loads that not all passes had are left out.
+    ``means``: how far the means of two loads may differ by that, at 95 %. ``drives``: by how much
+    two drives of one load differed at most.
+    """
+
+    means: float = 0.0
+    drives: float = 0.0
+
+
+def of_passes(own: Sequence[Point], metric: str = "answered") -> Passes:
+    """The scatter of all loads of one subject, beside which that of two of them says little.
+
+    Two loads may agree from pass to pass by chance, or because what comes back (a job once a
+    minute) met one of them each time; all loads together seldom do. What is left of the logs by an
+    analysis of variance in two ways without replication, by pass and load, has (B - 1)(L - 1)
+    degrees of freedom; loads that not all passes had are left out.
     """
     values = [p.values(metric) for p in own]
     blocks = {block for each in values for block in each}
     used = [each for each in values if len(each) == len(blocks)]
     if len(blocks) < 2 or len(used) < 2:
-        return 0.0
+        return Passes()
     logs = np.log([[each[block].value for each in used] for block in sorted(blocks)])
     rest = logs - logs.mean(axis=0) - logs.mean(axis=1, keepdims=True) + logs.mean()
     df = (len(blocks) - 1) * (len(used) - 1)
     variance = float((rest * rest).sum()) / df
-    return student(0.5 + within.LEVEL / 2, df) * math.sqrt(2 * variance / len(blocks))
+    means = student(0.5 + within.LEVEL / 2, df) * math.sqrt(2 * variance / len(blocks))
+    return Passes(means, float(np.ptp(rest, axis=0).max()))
 
 
 def of_loads(ratios: Sequence[tuple[float, float]]) -> Noise | None:

@@ -84,6 +84,26 @@ def steal_share(trial: Trial, window_s: float) -> float | None:
     return max((side.steal_s / side.seconds for side in sides if side.seconds > 0), default=None)
 
 
+def taken(trial: Trial, window_s: float) -> float:
+    """The share of the window in which others may have had a core that the trial needed.
+
+    Foreign CPU and steal, each from where it is a warning, on the server's cores or on the
+    generator's, whichever lost more. It may all have been on one core, so it is counted as that of
+    one. Foreign CPU of a system that ran already may be that system's own, and is left out.
+    """
+    sides = _sides(trial, window_s) or _whole(trial, window_s)
+    known = trial.attached is None and not _unknown(trial)
+    together_s = _together(sides).foreign_s()
+    lost = []
+    for side in sides:
+        each = (
+            (min(side.foreign_s(), together_s) if known else 0.0, FOREIGN_WARNING),
+            (side.steal_s, STEAL_WARNING),
+        )
+        lost.append(sum(s for s, least in each if s > least * side.seconds))
+    return min(1.0, max(lost, default=0.0) / window_s) if window_s > 0 else 0.0
+
+
 def _sides(trial: Trial, window_s: float) -> list[Side]:
     """The server's and the generator's cores, or all where these are not apart; none: unknown."""
     host, by_core = trial.host_window, trial.host_window.by_core

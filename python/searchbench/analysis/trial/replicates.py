@@ -37,6 +37,7 @@ from searchbench.analysis.trial import (
     firsts,
     jobs,
     latency,
+    machine,
     operations,
     pool,
     replies,
@@ -162,6 +163,7 @@ def judge_trial(
         step = replace(step, steadiness=tested.answer, findings=findings, promises=kept)
     held_back = bottleneck.of_trial(trial, trace, [f.kind for f in findings])
     seen_by_class, classes = by_class.of_window(trace), trace.classes
+    window_s = undisturbed.window_s
     del trace, before, undisturbed, within  # they are large
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
@@ -184,6 +186,7 @@ def judge_trial(
         steadiness=tested,
         shaped=over_stages,
         classes=seen_by_class,
+        taken=machine.taken(trial, window_s),
     )
     durations = (empty, empty) if bad else (service, response)
     pooled = {} if bad or classes is None else by_class.durations(measured, classes)
