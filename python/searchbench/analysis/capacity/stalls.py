@@ -102,7 +102,9 @@ class Found:
 
 def watched(seconds: float, who: str = "The server") -> str:
     """For how long the server was watched, and that what is rarer may have been missed."""
-    rare = "once a minute" if seconds < 60 else "once an hour"
+    rare = "once a minute"
+    if seconds >= 60:  # so long a search has used up smaller budgets
+        rare = "once an hour, or only when a burst budget is used up"
     return (
         f"{who} was watched for {minutes(seconds)} in all: what happens more rarely, such as a "
         f"stall {rare}, may have been missed."
