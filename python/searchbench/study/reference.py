@@ -310,8 +310,8 @@ With a *factor* `"load.clients"` the system is started anew for each level inste
 one step leaves behind (caches, a heap, open connections) must not affect the next. It costs one
 start for each level.
 
-If every system is attached, nothing is started, so the systems take turns within each step; every
-second block goes through the steps backwards too. A replay over systems as found (`[ingest] index =
+If every system is attached, nothing is started, so the systems take turns within each step. The
+second block goes through the steps backwards, and from the third on their order is drawn by lot. A replay over systems as found (`[ingest] index =
 "as-found"`) is a sweep of one step, at its `speed`.
 
 **A load of several stages** changes its rate within a trial. A stage is `[SECONDS, RATE]`, or
