@@ -311,8 +311,8 @@ one step leaves behind (caches, a heap, open connections) must not affect the ne
 start for each level.
 
 If every system is attached, nothing is started, so the systems take turns within each step. The
-second block goes through the steps backwards, and from the third on their order is drawn by lot. A replay over systems as found (`[ingest] index =
-"as-found"`) is a sweep of one step, at its `speed`.
+second block goes through the steps backwards, and from the third on their order is drawn by lot. A
+replay over systems as found (`[ingest] index = "as-found"`) is a sweep of one step, at its `speed`.
 
 **A load of several stages** changes its rate within a trial. A stage is `[SECONDS, RATE]`, or
 `[SECONDS, FROM, TO]` for a ramp; so a spike, a ramp, or a long soak is a list of stages:
