@@ -143,27 +143,49 @@ def test_a_run_counts_once_and_has_to_be_of_the_same_study(tmp_path: Path) -> No
         compare_records(a, b, 0.05, [a])
     with pytest.raises(SearchbenchError, match="given as both A and B"):
         compare_records(a, open_record(tmp_path / "b" / ".." / "a"))
-    other = record(tmp_path / "c", levels={"load.clients": 8})
+    other = record(tmp_path / "c", seed=2, levels={"load.clients": 8})
     with pytest.raises(SearchbenchError, match="nothing in it can be compared"):
         compare_records(a, b, 0.05, [other])
 
 
-def test_parts_of_one_run_are_no_runs(tmp_path: Path) -> None:
-    """A copy that was made while the run went on shares trials with it, and shows no noise."""
-    before, *same = runs(tmp_path / "a", [1.0, 1.0, 1.0])
-    (after,) = runs(tmp_path / "b", [1.3])
+def test_copies_of_a_run_and_of_parts_of_it_are_no_runs(tmp_path: Path) -> None:
+    """They show no noise, wherever they stand among other runs."""
+    before, *same = runs(tmp_path / "a", [1.0, 1.01, 1.02])
+    after, other = runs(tmp_path / "b", [1.3, 1.31])
     whole = shutil.copytree(after.path, tmp_path / "whole")
     part = shutil.copytree(after.path, tmp_path / "part")
     shutil.rmtree(sorted((part / "trials").iterdir())[0])
-    with pytest.raises(SearchbenchError, match="so they are parts of one run; a run counts once"):
-        compare_records(before, after, same=same, same_b=[open_record(part)])
-    found = compare_records(before, after, same=same, same_b=[open_record(whole)])
-    assert not found.regressed
+    edited = shutil.copytree(after.path, tmp_path / "edited")
+    for path in edited.glob("trials/*/trial.json"):
+        trial = json.loads(path.read_text())
+        path.write_text(json.dumps(trial | {"started": "2026-02-01T12:00:00Z", "version": "2.0"}))
+    for path in (whole, part, edited):
+        copied = open_record(path)
+        with pytest.raises(SearchbenchError, match=r"so they are copies of one run, or of parts"):
+            compare_records(before, after, same=same, same_b=[other, copied])
+        with pytest.raises(SearchbenchError, match=f"{after.path} and {path} have the same trials"):
+            compare_records(after, before, same=[copied], same_b=same)
+    found = compare_records(before, after, same=same, same_b=[other])
+    assert found.comparisons[0].runs == (3, 2), "what is no copy counts"
+
+
+def test_failed_trials_that_began_and_ended_at_the_same_instants_are_copies(tmp_path: Path) -> None:
+    """Two runs may fail alike, but their phases do not take the same nanoseconds."""
+    a, *same = (record(tmp_path / f"a{i}", seed=i) for i in range(3))
+    spans = [[{"phase": "deploy", "start": 0, "end": end}] for end in (1_203_417, 1_198_022)]
+    b, other = (
+        record(tmp_path / f"b{i}", seed=i, fails_at="deploy", extra={"spans": own})
+        for i, own in enumerate(spans)
+    )
+    assert compare_records(a, b, same=same, same_b=[other]).lost
+    copied = open_record(shutil.copytree(b.path, tmp_path / "copied"))
+    with pytest.raises(SearchbenchError, match="copies of one run"):
+        compare_records(a, b, same=same, same_b=[other, copied])
 
 
 def test_runs_of_other_versions_or_made_apart_are_findings(tmp_path: Path) -> None:
     first, *same = runs(tmp_path / "a", (0.0, 0.01), extra={"started": "2026-01-30T12:00:00Z"})
-    same += runs(tmp_path / "c", (0.0,), extra={"started": "2026-01-30T13:00:00Z"}, version="2.0")
+    same += runs(tmp_path / "c", (0.02,), extra={"started": "2026-01-30T13:00:00Z"}, version="2.0")
     found = compare_records(first, record(tmp_path / "b"), 0.05, same)
     assert {"not the same", "not interleaved"} <= {f.kind for f in found.findings}
     inside = compare_records(first, record(tmp_path / "d"), 0.05, [record(tmp_path / "e", seed=3)])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from records import Study, lognormal
+from searchbench.analysis.compare import setup
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judgement import RecordComparison
 from searchbench.analysis.stats.intervals import ratio_over_runs
@@ -118,6 +119,39 @@ def test_runs_that_have_one_draw_in_common_do_not_show_what_another_would_do(
     assert again.comparisons[0].verdict == "slower"
 
 
+def test_runs_of_other_settings_are_no_runs_of_one_side(tmp_path: Path) -> None:
+    """Only the first run of each side has what the other side has."""
+    first = [run(tmp_path / f"a{i}", effect, 100 + i) for i, effect in enumerate(FIRST)]
+    later = second(tmp_path, (0.078, 0.081, 0.079))
+    assert against(first, later).regressed
+    for record in later[1:]:
+        for path in record.path.glob("trials/*/trial.json"):
+            about = json.loads(path.read_text())
+            path.write_text(json.dumps(about | {"parameters": {"threads": 2}}))
+    path = next(later[0].path.glob("trials/*/trial.json"))
+    assert against(first, [open_record(r.path) for r in later]).regressed, (
+        "an older record lacks it"
+    )
+    for path in later[0].path.glob("trials/*/trial.json"):
+        about = json.loads(path.read_text())
+        path.write_text(json.dumps(about | {"parameters": {"threads": 4}}))
+    found = against(first, [open_record(r.path) for r in later])
+    (line, *_) = found.comparisons
+    assert (line.verdict, found.regressed) == ("not resolved", None)
+    assert line.reason == "runs of one side are not of the same version and settings"
+    assert "Give only runs of one version, with the same settings, for each side." in found.decision
+    (said,) = (f for f in found.findings if f.kind == "not the same")
+    assert said.number == "tantivy: threads 4 and 2"
+    for record in (later[0], *later[1:]):
+        for n, path in enumerate(sorted(record.path.glob("trials/*/trial.json"))):
+            threads = 2 if record is later[0] else 2 + 2 * (n == 0)
+            about = json.loads(path.read_text())
+            path.write_text(json.dumps(about | {"parameters": {"threads": threads}}))
+    assert not setup.unlike([open_record(r.path) for r in later]), (
+        "values of a factor may be missing"
+    )
+
+
 def test_a_gain_that_both_sides_show_again_is_faster(tmp_path: Path, first: list[Record]) -> None:
     found = against(first, second(tmp_path, (-0.1, -0.102)))
     assert found.comparisons[0].verdict == "faster"
@@ -150,7 +184,7 @@ def test_equal_things_whose_starts_scatter_unequally_are_seldom_told_apart() -> 
     assert told(5, 3, loss=0.02, sd=0.003) > 0.9
 
 
-def test_copies_of_a_run_count_as_one() -> None:
+def test_runs_that_do_not_differ_at_all_count_as_one() -> None:
     found = ratio_over_runs(np.array([0.0, 0.01, -0.01]), np.array([0.1, 0.1, 0.1]))
     assert found is not None
     assert found.sds == (pytest.approx(0.01), None)

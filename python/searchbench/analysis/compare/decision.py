@@ -52,6 +52,8 @@ AGAIN = (
     "give further runs of both, each on a start of its own that searchbench makes (--same and "
     "--same-b), as no record says when a system that ran already was started"
 )
+MIXED = "runs of one side are not of the same version and settings"
+APART = "Give only runs of one version, with the same settings, for each side."
 ONE_DRAW = (
     "several runs of one side sent their requests in the same order and at the same times, and "
     "another order could change the result"
@@ -355,7 +357,7 @@ def remedy(line: RecordLine) -> str:
     )
     size = abs(math.log(line.ratio.value))
     found = [said for most, said in floors if most > 1 and said and size <= math.log(most)]
-    said = ((late.LATE, late.REMEDY), (taken.TAKEN, taken.REMEDY), (ONE_DRAW, DRAW))
+    said = ((late.LATE, late.REMEDY), (taken.TAKEN, taken.REMEDY), (ONE_DRAW, DRAW), (MIXED, APART))
     return " ".join([*found, *(remedy for why, remedy in said if why in line.reason)])
 
 

@@ -84,8 +84,8 @@ def compare_records(
 
 
 def _insist_on_runs(records: Sequence[Record]) -> None:
-    """SearchbenchError where two records are parts of one run, such as a copy that was made before
-    the run went on: each would count. (Whole copies do not differ, and count as one.)
+    """SearchbenchError where two records of a side hold the same trials, as a copy does, even one
+    that was made before the run went on: each would count.
     """
     trials = [
         {mark: trial.trial for trial in record.trials if (mark := _mark(record, trial))}
@@ -93,27 +93,33 @@ def _insist_on_runs(records: Sequence[Record]) -> None:
     ]
     for i, own in enumerate(trials):
         for j, others in enumerate(trials[:i]):
-            shared = own.keys() & others.keys()
-            if shared and own.keys() != others.keys():
+            if shared := own.keys() & others.keys():
                 trial = own[min(shared)]
                 raise SearchbenchError(
                     f"{records[j].path} and {records[i].path} have the same trials (such as "
-                    f"{trial}), so they are parts of one run; a run counts once, so leave one out"
+                    f"{trial}), so they are copies of one run, or of parts of it; a run counts "
+                    "once, so leave one out"
                 )
 
 
 def _mark(record: Record, trial: Trial) -> str | None:
-    """What tells the samples of a trial from all others; None where it has none (two runs may fail
-    alike).
+    """What tells a trial from all others: instants that were measured to the nanosecond, and no
+    text that somebody may have edited. None where it has none (two runs may fail alike).
     """
-    if trial.status != "ok":
-        return None
-    path = record.path / "trials" / trial.trial / "samples.parquet"
+    begun = trial.drive.started_unix_ns if trial.drive else trial.started
+    phases = [(span.start, span.end) for span in trial.spans]
+    phases += [(job.start, job.end) for job in trial.jobs]
+    samples = _end_of_samples(record, trial) if trial.status == "ok" else None
+    return f"{begun} {phases} {samples}" if phases or samples else None
+
+
+def _end_of_samples(record: Record, trial: Trial) -> str | None:
+    """The size of its samples and a digest of their end; None where there are none."""
     try:
-        with path.open("rb") as file:
+        with (record.path / "trials" / trial.trial / "samples.parquet").open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _MARK_BYTES))
-            return f"{trial.trial} {trial.started} {size} {hashlib.sha256(file.read()).hexdigest()}"
+            return f"{size} {hashlib.sha256(file.read()).hexdigest()}"
     except OSError:
         return None
 
@@ -227,8 +233,16 @@ def _decided(
     once = doubts.built_once(lines, before, after) if trials else ()
     started = doubts.started_once(lines, before, after, attached=trials)
     doubted = [doubts.of(line, before, after, once, started, trials) for line in lines]
+    mixed = any(setup.unlike([run.record for run in side]) for side in (before, after))
+
+    def of_runs(line: RecordLine) -> str:
+        """Why the runs of a side do not show how much runs of it differ; empty: they do."""
+        if mixed:
+            return decision.MIXED
+        return decision.ONE_DRAW if doubts.one_draw(before, after, line) else ""
+
     return tuple(
-        _decide(line, p, against, one_draw=doubts.one_draw(before, after, line))
+        _decide(line, p, against, of_runs(line))
         for (line, against), p in zip(doubted, adjusted, strict=False)
     )
 
@@ -349,11 +363,9 @@ def _covered(line: RecordLine) -> float:
     return (line.queries_measured or 0) / max(1, line.queries_used)
 
 
-def _decide(
-    line: RecordLine, p: float | None, against: Sequence[str], *, one_draw: bool
-) -> RecordLine:
-    """``against``: why it is not resolved, whatever its noise; ``one_draw``: why it would not be,
-    as its interval does not cover the draw.
+def _decide(line: RecordLine, p: float | None, against: Sequence[str], of_runs: str) -> RecordLine:
+    """``against``: why it is not resolved, whatever its noise; ``of_runs``: why it would not be, as
+    its interval does not cover what runs differ by.
     """
     ratio, known = line.ratio, line.run_sd is not None
     if line.verdict == "not comparable" or ratio is None or p is None or ratio.interval is None:
@@ -365,8 +377,8 @@ def _decide(
         why = [f"within the noise floor of {100 * (line.floor - 1):.1f} %"]
     elif p >= ALPHA or ratio.interval.low <= 1 <= ratio.interval.high:
         why = why or ["the difference may be chance, after correcting for all comparisons"]
-    elif one_draw and not why:
-        why = [decision.ONE_DRAW]
+    elif of_runs and not why:
+        why = [of_runs]
     elif line.runs_known and not why:
         return replace(line, verdict="faster" if ratio.value > 1 else "slower")
     elif not why:

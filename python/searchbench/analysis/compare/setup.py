@@ -27,6 +27,10 @@ MISSING = "not on record"
 _EVERY_RUN = ("boot_id",)  # facts of a machine that are others after each start
 _OF_QUERIES = ("name", "digest", "distinct")
 _TABLES = ("place", "ingest", "jobs", "roles", "operation")  # of a treatment, none of the others
+# What is no part of the thing that runs are of, or is looked at elsewhere: other documents, queries
+# and loads of a further run are refused, and a search chooses its loads itself.
+# Runs that built their index once, and in each block, are judged by a rule of their own.
+_OF_A_RUN = ("load", "corpus", "queries", "study", "searchbench", "machine", "ingest")
 _OF_CORPUS = ("name", "digest", "documents", "text_bytes")
 
 
@@ -38,6 +42,22 @@ def differences(a: Record, b: Record) -> tuple[SetupDifference, ...]:
         for key in dict.fromkeys((*x, *y))
         if x.get(key) != y.get(key)
     )
+
+
+def unlike(side: Sequence[Record]) -> list[str]:
+    """In which versions and settings runs of one side differ, which are said to be of one thing.
+
+    What one record lacks is no difference: an older one does not have everything, and one with
+    trials that are missing does not have all values of a factor.
+    """
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    first, *others = map(_seen, side)
+    for other in others:
+        for key in first.keys() & other.keys():
+            x, y = (dict.fromkeys(sorted(seen[key])) for seen in (first, other))
+            if key[0] not in _OF_A_RUN and not (x.keys() <= y.keys() or y.keys() <= x.keys()):
+                found.setdefault(key, {}).update({", ".join(x): None, ", ".join(y): None})
+    return [f"{of}: {what} {' and '.join(each)}" for (of, what), each in sorted(found.items())]
 
 
 def findings(
@@ -68,16 +88,15 @@ def findings(
             "Run both studies on one machine, one after the other.",
         )
     for side in (before, after):
-        found = [known for record in side if (known := _versions(record))]
-        if any(one != found[0] for one in found):
+        if found := unlike(side):
             yield Finding(
                 "not the same",
                 "warning",
                 "",
-                " and ".join(dict.fromkeys(", ".join(sorted(map(" ".join, one))) for one in found)),
-                "Records said to be of the same thing are not of the same versions, so they "
-                "differ by more than runs of one thing do.",
-                "Give only records of the same versions with --same or --same-b.",
+                "; ".join(found),
+                "Records said to be of the same thing are not of the same versions or settings, so "
+                "they differ by more than runs of one thing do, and nothing is resolved.",
+                "Give only records of the same version and settings with --same or --same-b.",
             )
     starts = [
         [min((t.started for t in record.trials), default="") for record in side]
@@ -145,11 +164,16 @@ def _at_one_time(records: Sequence[Record]) -> list[str]:
 
 def _facts(record: Record) -> dict[tuple[str, str], str]:
     """By what it is of and what it is; several values of a treatment's own are listed."""
+    return {key: ", ".join(sorted(values)) for key, values in _seen(record).items()}
+
+
+def _seen(record: Record) -> dict[tuple[str, str], dict[str, None]]:
+    """The same, each with its values."""
     seen: dict[tuple[str, str], dict[str, None]] = {}
     for of, what, value in _each(record):
         if value not in (None, "", [], {}):
             seen.setdefault((of, what), {})[_said(value)] = None
-    return {key: ", ".join(sorted(values)) for key, values in seen.items()}
+    return seen
 
 
 def _each(record: Record) -> Iterator[tuple[str, str, Any]]:

@@ -169,8 +169,8 @@ def ratio_over_runs(a: Floats, b: Floats, least: float = 0.0) -> Runs | None:
     than the other. Where one is a single run, Student's two-sample t with the variance of the other
     (Student 1908), n − 1 degrees of freedom: whether a run of the other would lie there. ``least``:
     half the width that the interval has at least, since runs are not surer than what was measured
-    within them. Runs of one side that do not differ at all are copies, and count as one. None where
-    nothing was repeated.
+    within them. Runs of one side that do not differ at all show no noise, and count as one. None
+    where nothing was repeated.
     """
     if not a.size or not b.size:
         return None
@@ -194,7 +194,7 @@ def ratio_over_runs(a: Floats, b: Floats, least: float = 0.0) -> Runs | None:
 
 
 def _sd(x: Floats) -> float | None:
-    """The standard deviation of runs; None of a single one, and of copies of one."""
+    """The standard deviation of runs; None of a single one, or where they do not differ."""
     sd = float(x.std(ddof=1)) if x.size > 1 else 0.0
     return sd if sd > 1e-12 else None
 
