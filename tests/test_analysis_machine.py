@@ -216,6 +216,9 @@ def test_what_others_took_counts_as_that_of_one_core(plain: Path) -> None:
     assert of(core(0, SERVER_S, steal_s=0.04), core(1, CLIENT_S)) == 0, "no warning"
     assert of(core(0, SERVER_S, steal_s=0.4), core(1, CLIENT_S)) == pytest.approx(0.08)
     assert of(core(0, SERVER_S), core(1, CLIENT_S + 0.5, steal_s=0.4)) == pytest.approx(0.18)
+    busy = (core(0, SERVER_S + 2.5), core(1, CLIENT_S))
+    assert of(*busy) == pytest.approx(0.5)
+    assert of(*busy, others={"[kernel]": 3.0}) == 0, "it may have been for the trial"
     two = (core(0, SERVER_S, steal_s=1.0), core(2, 0.0, steal_s=1.0), core(1, CLIENT_S))
     wide = machine(*two) | {"service": {"cpus": [0, 2]}}
     trial = records._with(open_record(plain).trials[0], wide)

@@ -89,17 +89,17 @@ def taken(trial: Trial, window_s: float) -> float:
 
     Foreign CPU and steal, each from where it is a warning, on the server's cores or on the
     generator's, whichever lost more. It may all have been on one core, so it is counted as that of
-    one. Foreign CPU of a system that ran already may be that system's own, and is left out.
+    one. Foreign CPU of a system that ran already may be that system's own, and what the kernel's
+    threads did may have been for the trial; both are left out.
     """
     sides = _sides(trial, window_s) or _whole(trial, window_s)
     known = trial.attached is None and not _unknown(trial)
     together_s = _together(sides).foreign_s()
+    kernel_s = _of_kernel(trial, window_s)
     lost = []
     for side in sides:
-        each = (
-            (min(side.foreign_s(), together_s) if known else 0.0, FOREIGN_WARNING),
-            (side.steal_s, STEAL_WARNING),
-        )
+        foreign_s = max(0.0, min(side.foreign_s(), together_s) - kernel_s) if known else 0.0
+        each = (foreign_s, FOREIGN_WARNING), (side.steal_s, STEAL_WARNING)
         lost.append(sum(s for s, least in each if s > least * side.seconds))
     return min(1.0, max(lost, default=0.0) / window_s) if window_s > 0 else 0.0
 
@@ -170,11 +170,7 @@ def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
     worst = max(sides, key=share, default=None)
     if worst is not None and share(worst) >= FOREIGN_WARNING:
         ours = trial.attached is None
-        # What the kernel's threads did (writing to disks, say) may have been for the trial. It is
-        # known of the whole drive only, so the window gets its part.
-        drive_s = trial.drive.elapsed_ns / 1e9 if trial.drive is not None else 0.0
-        part = min(1.0, trace.window_s / drive_s) if drive_s else 1.0
-        grave = ours and share(worst, part * host.others.get(KERNEL, 0.0)) >= FOREIGN_INVALID
+        grave = ours and share(worst, _of_kernel(trial, trace.window_s)) >= FOREIGN_INVALID
         yield (
             kind,
             "invalid" if grave and not host.shared else "warning",
@@ -203,6 +199,15 @@ def _foreign(trial: Trial, trace: Trace) -> Iterator[Row]:
             "whether there were others is unknown.",
             "Keep other traffic off this machine's network and disks.",
         )
+
+
+def _of_kernel(trial: Trial, window_s: float) -> float:
+    """CPU seconds of the kernel's threads in the window. What they did (writing to disks, say) may
+    have been for the trial. They are known of the whole drive only, so the window gets its part.
+    """
+    drive_s = trial.drive.elapsed_ns / 1e9 if trial.drive is not None else 0.0
+    part = min(1.0, window_s / drive_s) if drive_s else 1.0
+    return part * trial.host_window.others.get(KERNEL, 0.0)
 
 
 def _on_hosts(trial: Trial, trace: Trace) -> Iterator[Row]:
