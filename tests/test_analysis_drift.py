@@ -273,6 +273,31 @@ def test_a_rate_that_all_passes_drove_at_one_time_is_too_much_of_these_drives_al
     assert "not known whether the load is the reason" in said
 
 
+def test_a_rate_that_was_kept_up_with_in_other_passes_is_not_said_to_be_too_much() -> None:
+    """One slow spell in one of three passes."""
+    fell, kept = (Estimate(v, "share", 999, Interval(v - 0.01, v + 0.01, 0.95, "batch means"))
+                  for v in (0.6, 1.0))  # fmt: skip
+
+    def said(slow: set[tuple[int, float]]) -> str:
+        steps = [
+            replace(step(block, int(rate), rate), kind="open", rate_asked_per_s=rate,
+                    clients_asked=None, keeps_up=(block, rate) not in slow,
+                    achieved=fell if (block, rate) in slow else kept)
+            for block in range(3) for rate in (100.0, 200.0, 300.0)
+        ]  # fmt: skip
+        return " ".join(of_points("s", points(steps)["s"]))
+
+    once = said({(1, 200.0)})
+    assert "s keeps up with 100 requests per second" in once
+    assert "In 1 of 3 drives at 200 requests per second, s did not keep up: 60 %" in once
+    assert "In others it did, so it is not known whether the load is the reason." in once
+    assert "does not keep up" not in once
+    both = said({(1, 200.0), *((b, 300.0) for b in range(3))})
+    assert "In 1 of 3 drives at 200 requests per second, s did not keep up" in both
+    assert "s does not keep up with 300 requests per second: 60 %" in both
+    assert "s does not keep up with 200" in said({(b, 200.0) for b in range(3)})
+
+
 def test_two_passes_say_in_the_verdict_which_loads_met_the_same_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
@@ -189,12 +190,16 @@ def _rates(name: str, own: Sequence[Point], close: Collection[float]) -> list[st
         )
     if over:
         worst = over[0]
-        unsure = worst.x in close
-        how = f"In these drives, {name} did not keep" if unsure else f"{name} does not keep"
-        said.append(
-            f"{how} up with {digits(worst.x)} requests per second: {_why_not(worst)}."
-            + (f" {clients.NOT_KNOWN}" if unsure else "")
-        )
+        always = next((p for p in over if not _in_some(p)), None)
+        if worst is not always:
+            said.append(_at_times(name, worst))
+        if always is not None:
+            unsure = always.x in close
+            how = f"In these drives, {name} did not keep" if unsure else f"{name} does not keep"
+            said.append(
+                f"{how} up with {digits(always.x)} requests per second: {_why_not(always)}."
+                + (f" {clients.NOT_KNOWN}" if unsure else "")
+            )
         if not kept:
             mend = "" if worst.falls_behind else "mend what fails, or "
             said.append(f"What {name} sustains is not known: {mend}drive lower rates.")
@@ -250,6 +255,21 @@ def _resolution(point: Point) -> str:
     )
 
 
+def _in_some(point: Point) -> bool:
+    """Whether a rate that was not kept up with in some passes was kept up with in others."""
+    return any(step.keeps_up for step in point.steps)
+
+
+def _at_times(name: str, point: Point) -> str:
+    """Of a rate that was kept up with in some passes: that is time as well as load."""
+    failed = tuple(step for step in point.steps if step.keeps_up is False)
+    return (
+        f"In {len(failed)} of {len(point.steps)} drives at {digits(point.x)} requests per second, "
+        f"{name} did not keep up: {_why_not(replace(point, steps=failed))}. In others it did, so "
+        "it is not known whether the load is the reason."
+    )
+
+
 def _why_not(point: Point) -> str:
     """Why a rate is not kept up with, a clause: it fell behind, or too many requests failed."""
     if not point.falls_behind and point.errors > at.ERRORS:
@@ -269,6 +289,9 @@ def _replay(name: str, own: Sequence[Point]) -> list[str]:
         if offered is None or answered is None:
             continue
         kept = {True: "keeps up with", False: "does not keep up with", None: "answers"}[p.keeps_up]
+        if p.keeps_up is False and _in_some(p):
+            often = sum(s.keeps_up is True for s in p.steps)
+            kept = f"kept up, in {often} of {len(p.steps)} drives, with"
         tail = f"; the response p99 is {amount(p99)}" if p99 else ""
         tail = f"{_resolution(p) if p.keeps_up else ''}{tail}"
         said.append(
