@@ -31,6 +31,7 @@ _LOOP_CLR_FD, _LOOP_CONFIGURE, _LOOP_CTL_GET_FREE = 0x4C01, 0x4C0A, 0x4C82
 _LO_FLAGS_DIRECT_IO = 16
 _PR_SET_PDEATHSIG = 1
 _PATIENCE_S = 5.0
+_FLUSHED_S = 20.0  # a device is in use until what was written to it is on a disk, which others use
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -100,7 +101,7 @@ class Loop(Thing, frozen=True, tag=True):
 
     def undo(self) -> str:
         """Detach them, and wait until the kernel has: it is put off while one is in use."""
-        give_up = time.monotonic() + _PATIENCE_S
+        give_up = time.monotonic() + _FLUSHED_S
         while devices := self.devices():
             for device in devices:
                 problem = self._detach(device)
