@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from searchbench.analysis.judgement import TrialResult
 from searchbench.analysis.trial.measured import Trace, first_asks, rows_by_ask
 from searchbench.errors import StudyError
 from searchbench.measure.run import run as measure
-from searchbench.record import Record
+from searchbench.record import Record, open_record
 from searchbench.record.trial import Asked
 from searchbench.report.document.assemble import document
 from searchbench.report.document.blocks import Table
@@ -92,6 +93,13 @@ def test_without_a_restart_the_process_stays_and_its_files_are_evicted(home: Pat
     assert any(one.before for one in trial.asked[1:]), "the query before had read pages"
     assert max(one.after for one in trial.asked) <= 2
     assert sum(span.phase == "deploy" for span in trial.spans) == 2, "for the ingest, and to ask"
+    (path,) = record.path.glob("trials/*/trial.json")
+    about = json.loads(path.read_text())
+    for core in about["host_window"]["by_core"]:
+        core["steal_s"] = 0.5 * about["host_window"]["seconds"]
+    path.write_text(json.dumps(about))
+    ((result,),) = (t.trials for t in judge(open_record(record.path)).treatments)
+    assert result.taken > 0.4, "what others took counts in cold trials too"
 
 
 @pytest.mark.slow

@@ -25,6 +25,9 @@ from searchbench.analysis.judgement import RecordLine
 from searchbench.analysis.trial import driven
 from searchbench.analysis.words import of_job
 
+Side = Sequence[tuple[str, Run, Key]]
+Sides = Sequence[Side]
+
 
 def built_once(
     lines: Iterable[RecordLine], before: Sequence[Run], after: Sequence[Run]
@@ -165,32 +168,42 @@ def of(
     return line, [why for most, why in limits if most > 1 and abs(log) <= math.log(most)]
 
 
-def _of_lag(line: RecordLine, sides: Sequence[Sequence[tuple[str, Run, Key]]]) -> str:
+def _of_lag(line: RecordLine, sides: Sides) -> str:
     """Why the load generator could have made the ratio, over all runs; empty: it could not."""
     assert line.ratio is not None
     if not late.touched(line.metric) or otherwise.least(line.ratio) <= 1:
         return ""
-    winners, rivals = sides if line.ratio.value < 1 else sides[::-1]
-    of = [[run.samples.measured(t.trial) for _, run, key in side for t in run.valid(key).values()]
-          for side in (winners, rivals)]  # fmt: skip
-    loads = winners[0][1].load(winners[0][2]), rivals[0][1].load(rivals[0][2])
-    which = "the second" if line.ratio.value < 1 else "the first"
-    made, noise = late.floor(of[0], of[1], loads, line.metric), line.floor
-    return late.why(which, made, line.ratio, 1.0 if line.run_sd is not None else noise)
+    which, *both = _winners_first(line, sides)
+    of = [
+        [run.samples.measured(t.trial) for _, run, key in side for t in run.valid(key).values()]
+        for side in both
+    ]
+    winners, rivals = (run.load(key) for (_, run, key), *_ in both)
+    made = late.floor(of[0], of[1], (winners, rivals), line.metric)
+    return late.why(which, made, line.ratio, _noise(line))
 
 
-def _of_others(line: RecordLine, sides: Sequence[Sequence[tuple[str, Run, Key]]]) -> str:
+def _of_others(line: RecordLine, sides: Sides) -> str:
     """Why others on the machine could have made the ratio, over all runs; empty: not so."""
     assert line.ratio is not None
     if not taken.touched(line.metric) or otherwise.least(line.ratio) <= 1:
         return ""
-    winners, rivals = sides if line.ratio.value < 1 else sides[::-1]
-    of = [
-        [t for _, run, key in side for t in run.valid(key).values()] for side in (winners, rivals)
-    ]
-    which = "the second" if line.ratio.value < 1 else "the first"
-    made, noise = taken.floor(of[0], of[1], line.metric), line.floor
-    return taken.why(which, made, line.ratio, 1.0 if line.run_sd is not None else noise)
+    which, *both = _winners_first(line, sides)
+    of = [[t for _, run, key in side for t in run.valid(key).values()] for side in both]
+    return taken.why(which, taken.floor(of[0], of[1], line.metric), line.ratio, _noise(line))
+
+
+def _winners_first(line: RecordLine, sides: Sides) -> tuple[str, Side, Side]:
+    """What the rival is called, the runs of the winner, and those of the rival."""
+    assert line.ratio is not None
+    first, second = sides
+    won = line.ratio.value < 1
+    return ("the second", first, second) if won else ("the first", second, first)
+
+
+def _noise(line: RecordLine) -> float:
+    """The floor that is not in the noise of the ratio already; that of several runs has it."""
+    return 1.0 if line.run_sd is not None else line.floor
 
 
 def _by_start(line: RecordLine) -> RecordLine:
@@ -223,7 +236,7 @@ def _clients_known(_: str, run: Run, key: Key) -> bool:
 
 def _of_requests(
     line: RecordLine,
-    sides: Sequence[Sequence[tuple[str, Run, Key]]],
+    sides: Sides,
     once: Collection[Key],
     trials: bool,
 ) -> RecordLine:

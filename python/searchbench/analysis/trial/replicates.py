@@ -224,6 +224,7 @@ def _of_first_asks(
         findings=findings,
         cold=firsts.state(trial),
         classes=by_class.of_window(trace),
+        taken=machine.taken(trial, whole.window_s),
     )
     empty = np.empty(0, dtype=np.int64)
     durations = (empty, empty) if bad else (service, response)
