@@ -128,7 +128,9 @@ test-timed:
 	  $(PY) -m pytest -q -m timed --last-failed --last-failed-no-failures none; }
 
 test-rust:
-	$(CARGO_TEST)
+	$(CARGO_TEST) || { \
+	  echo "What failed is tried once more; what fails again has failed."; \
+	  $(CARGO_TEST); }
 
 INPUTS := 100000000
 FUZZ := cargo test --config rust/fuzz.toml --release --quiet --no-fail-fast -p searchbench-core \

@@ -2,6 +2,8 @@
 //! connections that are free, and those that cannot be opened. So a target that is slow or gone
 //! holds up nobody else's requests.
 
+use std::collections::VecDeque;
+
 use super::slots::Slots;
 use super::turn::{Then, longer};
 use crate::conn::{Conn, Phase};
@@ -13,8 +15,11 @@ const TRYING: i64 = i64::MAX;
 pub(super) struct Lane {
     /// The slots not yet taken, first in first out.
     pub slots: Slots,
-    /// Connections (with their socket) that are free, the one freed last on top.
-    pub free: Vec<(u32, u32)>,
+    /// Connections (with their socket) that are free and have served, the one freed last on top.
+    free: Vec<(u32, u32)>,
+    /// Those that were only opened, in the order in which they were. A server that takes one
+    /// connection at a time takes them in this order, and reads from the first until it asks.
+    unused: VecDeque<(u32, u32)>,
     /// Connections that could not be opened, when the next is tried, and why.
     pub down: Vec<u32>,
     pub retry_at: i64,
@@ -34,6 +39,7 @@ impl Lane {
         Lane {
             slots,
             free: Vec::new(),
+            unused: VecDeque::new(),
             down: Vec::new(),
             retry_at: 0,
             down_because: Outcome::Refused,
@@ -48,7 +54,7 @@ impl Lane {
     /// nobody can take.
     #[inline]
     pub fn can_act(&self) -> bool {
-        !self.free.is_empty() || self.all_down()
+        !self.free.is_empty() || !self.unused.is_empty() || self.all_down()
     }
 
     #[inline]
@@ -59,15 +65,28 @@ impl Lane {
     /// Forgets what was noted while opening beforehand.
     pub fn forget(&mut self) {
         self.free.clear();
+        self.unused.clear();
         self.down.clear();
         self.retry_at = 0;
         self.pause_ns = 0;
     }
 
-    /// The free connection that was freed last; stale entries are passed over.
+    /// A connection is up, and has carried nothing.
+    pub fn opened<W>(&mut self, index: u32, conn: &Conn<W>) {
+        self.unused.push_back((index, conn.generation));
+    }
+
+    /// A connection has carried a request and can carry the next.
+    #[inline]
+    pub fn freed<W>(&mut self, index: u32, conn: &Conn<W>) {
+        self.free.push((index, conn.generation));
+    }
+
+    /// The free connection that was freed last, else the one that was opened first; stale entries
+    /// are passed over.
     #[inline]
     pub fn take_free<W>(&mut self, conns: &[Conn<W>]) -> Option<u32> {
-        while let Some((index, generation)) = self.free.pop() {
+        while let Some((index, generation)) = self.free.pop().or_else(|| self.unused.pop_front()) {
             let conn = &conns[index as usize];
             if conn.phase == Phase::Idle && conn.generation == generation {
                 return Some(index);

@@ -105,7 +105,7 @@ impl<'a> Pools<'a> {
         for (index, conn) in conns.iter().enumerate() {
             let lane = &mut self.lanes[conn.target as usize];
             match conn.phase {
-                Phase::Idle => lane.free.push((index as u32, conn.generation)),
+                Phase::Idle => lane.opened(index as u32, conn),
                 _ => lane.down.push(index as u32),
             }
         }
@@ -135,7 +135,7 @@ impl<'a> Pools<'a> {
 
     pub fn is_up<W>(&mut self, index: u32, conn: &Conn<W>) {
         let lane = &mut self.lanes[conn.target as usize];
-        lane.free.push((index, conn.generation));
+        lane.opened(index, conn);
         lane.tried_well(conn.free);
     }
 
@@ -144,7 +144,7 @@ impl<'a> Pools<'a> {
         let lane = &mut self.lanes[conn.target as usize];
         lane.serves(now);
         if conn.phase == Phase::Idle {
-            lane.free.push((index, conn.generation));
+            lane.freed(index, conn);
             Then::Wait
         } else {
             lane.open_again(index)
