@@ -165,6 +165,8 @@ def test_copies_of_a_run_and_of_parts_of_it_are_no_runs(tmp_path: Path) -> None:
             compare_records(before, after, same=same, same_b=[other, copied])
         with pytest.raises(SearchbenchError, match=f"{after.path} and {path} have the same trials"):
             compare_records(after, before, same=[copied], same_b=same)
+    with pytest.raises(SearchbenchError, match=f"{after.path} and {whole} have .* is of A or of B"):
+        compare_records(after, open_record(whole))
     found = compare_records(before, after, same=same, same_b=[other])
     assert found.comparisons[0].runs == (3, 2), "what is no copy counts"
 
@@ -181,6 +183,29 @@ def test_failed_trials_that_began_and_ended_at_the_same_instants_are_copies(tmp_
     copied = open_record(shutil.copytree(b.path, tmp_path / "copied"))
     with pytest.raises(SearchbenchError, match="copies of one run"):
         compare_records(a, b, same=same, same_b=[other, copied])
+
+
+def test_what_runs_of_several_settings_lost_is_not_known_to_be_lost(tmp_path: Path) -> None:
+    a, *same = (record(tmp_path / f"a{i}", seed=i) for i in range(3))
+    b, other = (
+        record(
+            tmp_path / f"b{i}", seed=i, fails_at="deploy",
+            extra={"spans": [{"phase": "deploy", "start": 0, "end": 1_203_417 + i}]},
+        )
+        for i in range(2)
+    )  # fmt: skip
+    label = b.plan.treatments[0].label
+    found = compare_records(a, b, same=same, same_b=[other])
+    assert (found.regressed, [*found.lost]) == (True, [label])
+    for path in other.path.glob("trials/*/trial.json"):
+        trial = json.loads(path.read_text())
+        path.write_text(json.dumps(trial | {"parameters": {"threads": 4}}))
+    for path in b.path.glob("trials/*/trial.json"):
+        trial = json.loads(path.read_text())
+        path.write_text(json.dumps(trial | {"parameters": {"threads": 2}}))
+    found = compare_records(a, open_record(b.path), same=same, same_b=[open_record(other.path)])
+    assert (found.regressed, found.beyond_threshold, found.lost) == (None, False, {})
+    assert "the runs of a side are not of the same versions and settings" in found.not_known[label]
 
 
 def test_runs_of_other_versions_or_made_apart_are_findings(tmp_path: Path) -> None:

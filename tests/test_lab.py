@@ -22,6 +22,7 @@ import psutil
 import pyarrow.compute as pc
 import pytest
 
+from searchbench.analysis.judge import judge
 from searchbench.engines import ENGINES, defaults
 from searchbench.engines.engine import Service
 from searchbench.engines.null import Null
@@ -199,6 +200,29 @@ def test_other_queries_do_not_continue_a_treatment(tmp_path: Path) -> None:
     assert [t.status for t in measure(path, place).trials] == ["ok"] * len(
         open_record(place).plan.trials
     )
+
+
+def test_other_documents_do_not_continue_a_treatment(tmp_path: Path) -> None:
+    path, place = study(tmp_path, "[systems.null]\n", SHORT), tmp_path / "record"
+    path.write_text(path.read_text().replace("replicates = 1\n", "replicates = 2\n", 1))
+    with pytest.raises(KeyboardInterrupt):
+        measure(path, place, watch=Impatient())
+    given = (tmp_path / "documents.jsonl").read_text()
+    (tmp_path / "documents.jsonl").write_text(given.splitlines()[0] + "\n")
+    with pytest.raises(RecordError, match=r"had other documents \(\d+\) than \[corpus\] gives now"):
+        measure(path, place)
+    (tmp_path / "documents.jsonl").write_text(given)
+    trials = measure(path, place).trials
+    assert [t.status for t in trials] == ["ok"] * len(open_record(place).plan.trials)
+
+    about = place / "trials" / trials[-1].trial / "trial.json"
+    kept = json.loads(about.read_text())
+    about.write_text(json.dumps(kept | {"corpus": kept["corpus"] | {"digest": "0" * 32}}))
+    with pytest.raises(RecordError, match=r"had other documents .* move the folders"):
+        judge(place)
+    about.write_text(json.dumps(kept | {"levels": {"load.clients": 99}}))
+    with pytest.raises(RecordError, match=r"plan\.json says that this trial is of .* is damaged"):
+        judge(place)
 
 
 def test_a_server_that_dies_is_an_outcome_per_request_and_a_note(tmp_path: Path) -> None:

@@ -87,7 +87,10 @@ class Record:
     def _every(self) -> list[Trial]:
         order = {t.id: i for i, t in enumerate(self.plan.every)}
         found = [read_trial(p) for p in (self.path / "trials").glob("*/trial.json")]
-        return sorted(found, key=lambda t: order.get(t.trial, len(order)))
+        found.sort(key=lambda t: order.get(t.trial, len(order)))
+        _insist_on_plan(self.path, self.plan, found)
+        _insist_on_one_corpus(self.path, found)
+        return found
 
     def samples_path(self, trial: str) -> Path:
         """Where the samples of a trial are, for readers that scan many at once."""
@@ -311,6 +314,40 @@ def read_trial(path: Path) -> Trial:
         return msgspec.convert(payload, Trial)
     except msgspec.ValidationError as error:
         raise RecordError(f"{path}: is not whole ({error}); the record is damaged") from error
+
+
+def _insist_on_plan(path: Path, plan: Plan, trials: Iterable[Trial]) -> None:
+    """RecordError where a trial says of itself what the plan does not say of it."""
+    planned = {trial.id: trial.treatment for trial in plan.every}
+    treatments = {treatment.id: treatment for treatment in plan.treatments}
+    for trial in trials:
+        of = treatments.get(planned.get(trial.trial, ""))
+        if of is None:
+            continue
+        said = trial.treatment, trial.system, trial.levels
+        if said != (of.id, of.system, of.levels):
+            raise RecordError(
+                f"{path / 'trials' / trial.trial / 'trial.json'}: is of {trial.label}, and "
+                f"plan.json says that this trial is of {of.label}; the record is damaged"
+            )
+
+
+def _insist_on_one_corpus(path: Path, trials: Iterable[Trial]) -> None:
+    """RecordError where trials of one treatment had other documents: their figures would be one
+    figure.
+    """
+    first: dict[str, Trial] = {}
+    for trial in trials:
+        if trial.status != "ok" or not trial.corpus.digest:
+            continue
+        other = first.setdefault(trial.treatment, trial)
+        if trial.corpus.digest != other.corpus.digest:
+            raise RecordError(
+                f"{path}: the trials {other.trial} and {trial.trial} of {trial.label} had other "
+                f"documents ({other.corpus.documents or 0:,} and {trial.corpus.documents or 0:,}), "
+                "and one record cannot have both; move the folders of the trials with one of them "
+                "out of trials/, or run the study anew"
+            )
 
 
 def has_trials(path: Path) -> bool:

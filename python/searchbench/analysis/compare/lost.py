@@ -136,6 +136,13 @@ def of(
     )
 
 
+def of_unlike(gone: Lost) -> Lost:
+    """Where the runs of a side are not of one thing, another setting may have done it."""
+    why = "but the runs of a side are not of the same versions and settings"
+    unknown = {label: f"{reason}, {why}" for label, reason in gone.lost.items()}
+    return Lost({}, {**gone.not_known, **unknown}, gone.partly)
+
+
 def told(cases: Sequence[Case], threshold: float) -> Lost:
     """``of`` these."""
     lost: dict[str, str] = {}

@@ -78,15 +78,15 @@ def compare_records(
     if len(set(paths)) < len(paths):
         twice = next(path for path in paths if paths.count(path) > 1)
         raise SearchbenchError(f"{twice} is given twice; a run counts once, so leave it out")
-    for side in (before, after):
-        _insist_on_runs(side)
+    _insist_on_runs(before, after)
     return compare_runs([Run(r) for r in before], [Run(r) for r in after], threshold)
 
 
-def _insist_on_runs(records: Sequence[Record]) -> None:
-    """SearchbenchError where two records of a side hold the same trials, as a copy does, even one
-    that was made before the run went on: each would count.
+def _insist_on_runs(before: Sequence[Record], after: Sequence[Record]) -> None:
+    """SearchbenchError where two records hold the same trials, as a copy does, even one that was
+    made before the run went on.
     """
+    records = (*before, *after)
     trials = [
         {mark: trial.trial for trial in record.trials if (mark := _mark(record, trial))}
         for record in records
@@ -94,11 +94,11 @@ def _insist_on_runs(records: Sequence[Record]) -> None:
     for i, own in enumerate(trials):
         for j, others in enumerate(trials[:i]):
             if shared := own.keys() & others.keys():
-                trial = own[min(shared)]
+                both = j < len(before) <= i
                 raise SearchbenchError(
                     f"{records[j].path} and {records[i].path} have the same trials (such as "
-                    f"{trial}), so they are copies of one run, or of parts of it; a run counts "
-                    "once, so leave one out"
+                    f"{own[min(shared)]}), so they are copies of one run, or of parts of it; a run "
+                    f"{'is of A or of B' if both else 'counts once'}, so leave one out"
                 )
 
 
@@ -147,6 +147,8 @@ def compare_runs(
         if of_each is None
         else (of_each.gone(lines, threshold))
     )
+    if setup.is_mixed(before, after):
+        gone = lost.of_unlike(gone)
     dropped = answered.dropped(found.agreed)
     every = {**dropped, **gone.lost}
     require = a.record.plan.judging.agreement.require
@@ -233,7 +235,7 @@ def _decided(
     once = doubts.built_once(lines, before, after) if trials else ()
     started = doubts.started_once(lines, before, after, attached=trials)
     doubted = [doubts.of(line, before, after, once, started, trials) for line in lines]
-    mixed = any(setup.unlike([run.record for run in side]) for side in (before, after))
+    mixed = setup.is_mixed(before, after)
 
     def of_runs(line: RecordLine) -> str:
         """Why the runs of a side do not show how much runs of it differ; empty: they do."""

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from searchbench.analysis.compare import answered, unread
+from searchbench.analysis.compare.run import Run
 from searchbench.analysis.compare.unread import Unread
 from searchbench.analysis.judgement import Agreement, Finding, SetupDifference
 from searchbench.record import Record
@@ -58,6 +59,11 @@ def unlike(side: Sequence[Record]) -> list[str]:
             if key[0] not in _OF_A_RUN and not (x.keys() <= y.keys() or y.keys() <= x.keys()):
                 found.setdefault(key, {}).update({", ".join(x): None, ", ".join(y): None})
     return [f"{of}: {what} {' and '.join(each)}" for (of, what), each in sorted(found.items())]
+
+
+def is_mixed(*sides: Sequence[Run]) -> bool:
+    """Whether the runs of any side are not of the same versions and settings."""
+    return any(unlike([run.record for run in side]) for side in sides)
 
 
 def findings(

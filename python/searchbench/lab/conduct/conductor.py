@@ -290,10 +290,18 @@ def _asked_alike(earlier: Mapping[str, Kept], plan: Plan, treatment: Treatment) 
 
 
 def _insist_on_same_workload(before: Kept | None, opened: Opened, path: Path) -> None:
-    """RecordError where this treatment's trials on record were asked other things."""
+    """RecordError where this treatment's trials on record had other documents, or were asked other
+    things.
+    """
     if before is None:
         return
-    label = before.label
+    label, had, has = before.label, before.corpus, opened.corpus_about
+    if had.digest and has.digest and had.digest != has.digest:
+        raise RecordError(
+            f"{path}: the trials of {label} on record had other documents ({had.documents or 0:,}) "
+            f"than [corpus] gives now ({has.documents or 0:,}), and one record cannot have both; "
+            "put the old documents back, or name another folder with --record"
+        )
     pairs = [("", before.queries, opened.workload.digest)]
     pairs += [
         (f" by the role {run.name}", run.queries, opened.reads[run.name].digest)
