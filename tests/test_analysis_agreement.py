@@ -353,6 +353,21 @@ def test_a_tie_excuses_no_more_than_half_of_a_list(tmp_path: Path, n: int, same:
     assert found.without_order == 40 - same
 
 
+def test_a_tie_excuses_no_document_of_another_score(tmp_path: Path) -> None:
+    """Five of the first ten are the same documents with the same scores, so both have one scale."""
+    top = [10.0, 9.0, 8.0, 7.0, 6.0]
+
+    def last(score: float) -> Change:
+        return lambda q, a: {**others_below(5)(q, a), "scores": top + [score] * 5}
+
+    for score, differing in ((3.5, 0), (1.5, 40)):
+        found = agree(
+            tmp_path / str(score), last(score), "set",
+            first=lambda q, a: {"scores": top + [3.5] * 5},
+        ).agreement  # fmt: skip
+        assert (found.differing, found.without_order) == (differing, 0)
+
+
 def test_a_tie_excuses_no_more_documents_than_match(tmp_path: Path) -> None:
     few = {"total": 11}
     for n, differing in ((1, 0), (2, 40)):

@@ -138,7 +138,7 @@ def test_runs_of_both_sides_count(tmp_path: Path) -> None:
 
 
 def test_a_run_counts_once_and_has_to_be_of_the_same_study(tmp_path: Path) -> None:
-    a, b = record(tmp_path / "a"), record(tmp_path / "b")
+    a, b = record(tmp_path / "a"), record(tmp_path / "b", seed=3)
     with pytest.raises(SearchbenchError, match="given twice"):
         compare_records(a, b, 0.05, [a])
     with pytest.raises(SearchbenchError, match="given as both A and B"):
@@ -166,7 +166,7 @@ def test_copies_of_a_run_and_of_parts_of_it_are_no_runs(tmp_path: Path) -> None:
         with pytest.raises(SearchbenchError, match=f"{after.path} and {path} have the same trials"):
             compare_records(after, before, same=[copied], same_b=same)
     with pytest.raises(SearchbenchError, match=f"{after.path} and {whole} have .* is of A or of B"):
-        compare_records(after, open_record(whole))
+        compare_records(after, open_record(whole), same=same)
     found = compare_records(before, after, same=same, same_b=[other])
     assert found.comparisons[0].runs == (3, 2), "what is no copy counts"
 

@@ -142,6 +142,12 @@ def test_runs_of_other_settings_are_no_runs_of_one_side(tmp_path: Path) -> None:
     assert "Give only runs of one version, with the same settings, for each side." in found.decision
     (said,) = (f for f in found.findings if f.kind == "not the same")
     assert said.number == "tantivy: threads 4 and 2"
+    # The first run of the side lacks what its further runs have otherwise.
+    for n, record in enumerate(later):
+        for path in record.path.glob("trials/*/trial.json"):
+            about = json.loads(path.read_text())
+            path.write_text(json.dumps(about | {"parameters": {"threads": n} if n else {}}))
+    assert against(first, [open_record(r.path) for r in later]).regressed is None
     for record in (later[0], *later[1:]):
         for n, path in enumerate(sorted(record.path.glob("trials/*/trial.json"))):
             threads = 2 if record is later[0] else 2 + 2 * (n == 0)
@@ -150,6 +156,22 @@ def test_runs_of_other_settings_are_no_runs_of_one_side(tmp_path: Path) -> None:
     assert not setup.unlike([open_record(r.path) for r in later]), (
         "values of a factor may be missing"
     )
+
+
+def test_runs_of_another_machine_differ_and_are_no_regression(tmp_path: Path) -> None:
+    first = [run(tmp_path / f"a{i}", effect, 100 + i) for i, effect in enumerate(FIRST)]
+    later = second(tmp_path, (0.078, 0.081, 0.079))
+    for record, cpu in ((r, cpu) for side, cpu in ((first, "new"), (later, "old")) for r in side):
+        path = record.path / "host.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"cpu": cpu}))
+    found = against(*([open_record(r.path) for r in side] for side in (first, later)))
+    assert (found.comparisons[0].verdict, found.regressed) == ("differs", None)
+    assert "all runs of one side were made on another machine" in found.comparisons[0].reason
+    assert "A regression" not in found.decision
+    path = later[1].path / "host.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"cpu": "new"}))
+    found = against(*([open_record(r.path) for r in side] for side in (first, later)))
+    assert found.regressed, "both sides have runs of one machine"
 
 
 def test_a_gain_that_both_sides_show_again_is_faster(tmp_path: Path, first: list[Record]) -> None:

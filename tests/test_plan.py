@@ -157,6 +157,26 @@ def test_every_second_block_has_the_order_of_the_one_before_backwards(base):
     assert orders[0] != orders[2], "each pair has an order of its own"
 
 
+def test_of_two_treatments_alone_none_is_met_by_what_comes_back_in_all_of_three_blocks(base):
+    text = HEAD.replace("seed = 7", "replicates = 30\nseed = 7") + TWO + "[control]\naa = false\n"
+    plan = planned(text, base)
+    orders = [
+        [t.treatment for t in plan.trials if t.block == block] for block in range(1, 31)
+    ]  # fmt: skip
+    assert orders[1] == orders[2] == orders[0][::-1]
+    assert 5 < orders[3:].count(orders[0]) < 22, "by lot"
+    slots = [name for order in orders[:3] for name in order]
+    for every in range(2, 9):
+        for lasts in range(1, every):
+            for begins in range(every):
+                slow = [(at - begins) % every < lasts for at in range(6)]
+                met = [
+                    {name for name, at in zip(order, slow[2 * i : 2 * i + 2], strict=True) if at}
+                    for i, order in enumerate(orders[:3])
+                ]
+                assert not (met[0] == met[1] == met[2] and len(met[0]) == 1), (slots, slow)
+
+
 def test_twins_rotate_over_all_treatments_in_an_order_of_the_seed(base):
     plan = planned(HEAD.replace("seed = 7", "replicates = 6\nseed = 7") + TWO, base)
     twins = [t.treatment for t in plan.trials if t.control]
@@ -378,10 +398,13 @@ def test_running_systems_are_driven_step_by_step_and_who_is_first_is_drawn_by_lo
         assert all(x.load["clients"] == y.load["clients"] for x, y in pairs)
         in_turn.append([x.load["clients"] for x, _ in pairs])
         orders.append({x.load["clients"]: x.system for x, _ in pairs})
-    for odd, even in zip(orders[::2], orders[1::2], strict=True):
-        assert all(odd[n] != even[n] for n in odd), "at each load both are first once"
-        assert {*odd.values()} == {"a", "b"}
-    assert len({tuple(sorted(o.items())) for o in orders}) > 2
+    assert {*orders[0].values()} == {"a", "b"}
+    assert all(orders[0][n] != orders[1][n] for n in orders[0]), "at each load both are first once"
+    # What would meet one system in the first two passes meets the other in the third.
+    at = [{n: i for i, n in enumerate(one)} for one in in_turn]
+    for n in orders[0]:
+        assert (orders[2][n] == orders[1][n]) is ((at[2][n] - at[0][n]) % 2 == 0)
+    assert len({tuple(sorted(o.items())) for o in orders[3:]}) > 2
     assert in_turn[:2] == [[4, 1, 2], [1, 2, 4]]
     assert len({tuple(one) for one in in_turn[2:]}) > 2
 

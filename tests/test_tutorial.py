@@ -46,7 +46,7 @@ def commands(page: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(520)
 def test_the_tutorial_can_be_followed_from_start_to_end(tmp_path: Path) -> None:
     if shutil.which("groonga") is None:
         pytest.skip("no groonga here")
@@ -76,7 +76,7 @@ def test_the_tutorial_can_be_followed_from_start_to_end(tmp_path: Path) -> None:
             start_new_session=True,
         )
         try:
-            code = shell.wait(230)
+            code = shell.wait(500)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(shell.pid, signal.SIGKILL)

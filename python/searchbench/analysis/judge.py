@@ -251,7 +251,10 @@ def _of_steps(
         return _spelt(answered, judging)
     by_id = {t.treatment: t for t in treatments}
     started = frozenset(t.treatment for t in record.trials if t.attached is None)
-    evidence = Evidence(by_id, loads, samples, work, builds.of(record), started)
+    evidence = Evidence(
+        by_id, loads, samples, work, builds.of(record), started,
+        order={t.trial: i for i, t in enumerate(record.trials)},
+    )  # fmt: skip
     classes = by_class.of_record(record, treatments)
     return _spelt(of_sweep.sustained(found, subjects, evidence, classes), judging)
 

@@ -118,4 +118,5 @@ def compare(
         return 1
     if not any(line.verdict != "not comparable" for line in result.comparisons):
         return 2
-    return 3 if result.not_known else 0
+    mixed = any(finding.kind == "not the same" for finding in result.findings)
+    return 3 if result.not_known or mixed else 0

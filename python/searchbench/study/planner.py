@@ -42,6 +42,7 @@ from searchbench.workload.queries import registry
 from searchbench.workload.queries.registry import features
 
 Step = TypeVar("Step")
+Turn = TypeVar("Turn")
 
 
 def make_plan(study: Study, documents: int | None = None) -> Plan:
@@ -258,7 +259,8 @@ def _order(
 ) -> Iterator[Trial]:
     """Every treatment once a block, and the block's twin, in an order by lot; every second block
     has the order of the one before, backwards. So no machine that becomes slower within blocks can
-    favour one of two treatments in all of them.
+    favour one of two treatments in all of them. (``_two``: nor can what comes back favour one of
+    two that are all there is.)
 
     random.Random seeded by a text and its shuffle() are the same in every Python since 3.2.
     """
@@ -268,19 +270,27 @@ def _order(
     rng = random.Random(f"searchbench plan {study.seed}")
     for block in range(1, study.replicates + 1):
         if study.steps is None:
-            if block % 2:
+            if block == 1:
                 turns: list[Treatment | None] = [*treatments]
                 turns += [None] if twins else []  # the place of a twin, whosever it is
+                rng.shuffle(turns)
+            elif len(turns) == 2:
+                turns = _two(turns, block, rng)
+            elif block % 2:
+                turns = [*treatments, *([None] if twins else [])]
                 rng.shuffle(turns)
             else:
                 turns.reverse()
             members = [(twins[block - 1].id, True) if t is None else (t.id, False) for t in turns]
         elif all(t.attach for t in treatments):
-            if block % 2:
+            if block == 1:
                 firsts = _by_lot(treatments, study.steps.path, rng)
             each = one_pass([*firsts], block, rng)
-            way = 1 if block % 2 else -1
-            members = [(name, False) for step in each for name in firsts[step][::way]]
+            if block > 1:
+                was = {step: at for at, step in enumerate(firsts)}  # in the first pass
+                moved = {step: at - was[step] for at, step in enumerate(each)}
+                firsts = {s: _two(own, block, rng, moved[s]) for s, own in firsts.items()}
+            members = [(name, False) for step in each for name in firsts[step]]
         elif block % 2:
             members = [(name, False) for name in _together(treatments, rng)]
         else:
@@ -288,6 +298,21 @@ def _order(
         for treatment, twin in members:
             name = f"b{block:0{width}d}-{treatment}{'-aa' if twin else ''}"
             yield Trial(name, block, treatment, twin)
+
+
+def _two(last: Sequence[Turn], block: int, rng: random.Random, moved: int = 0) -> list[Turn]:
+    """The order of two (or more) in a block, after the ``last``: a b, b a, b a, then by lot.
+
+    So what comes back after some time, and lasts for some, meets one and the same of two in all of
+    the first three blocks with no period; in a b, b a, a b it would with one of four trials.
+    ``moved``: by how many pairs this one comes later than in the first block, which counts where
+    several are driven in turn. Of more than two, the third order is by lot.
+    """
+    if block == 2 or (block == 3 and len(last) == 2 and moved % 2):
+        return [*last[::-1]]
+    if block == 3 and len(last) == 2:
+        return [*last]
+    return rng.sample(last, len(last))
 
 
 def _traced(study: Study, treatments: Sequence[Treatment]) -> Iterator[Trial]:

@@ -44,7 +44,8 @@ class Match:
     ``undecided``: a list has no order, as all its hits have one score; where more match than it
     holds, its top k could have been others. Its order is never the same as another's, its set
     only if both hold the same documents. So it is where a tie at the cut would have to excuse more
-    than half of a list. A tie excuses no more documents than match beyond the other list.
+    than half of a list. A tie excuses no more documents than match beyond the other list, and
+    none of another score where most of what both hold has the same scores in both.
     """
 
     same: Bools
@@ -154,7 +155,10 @@ def _match_slice(a: Lists, b: Lists, unordered: Bools) -> tuple[Bools, Bools, Bo
     equal = of_one_length & (others == 0)
     may_tie = of_one_length & _may_be_beyond(others, a) & _may_be_beyond(others, b)
     tied = _only_at_cut(a, group_a, in_b, alike) & _only_at_cut(b, group_b, in_a, alike)
-    excused = may_tie & tied & ~unordered & ~equal
+    # Where both score alike what both have, documents of another score are tied with nothing there.
+    equal_scores = _tie(a.scores[query, i], b.scores[query, j])
+    one_scale = 2 * np.bincount(query, weights=equal_scores, minlength=n) > a.length - others
+    excused = may_tie & tied & ~unordered & ~equal & (alike | ~one_scale)
     most = 2 * others > a.length
     set_same = equal | (excused & ~most)
     undecided = (may_tie & unordered & (equal | a.cut | b.cut)) | (excused & most)

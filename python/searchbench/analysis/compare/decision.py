@@ -54,6 +54,7 @@ AGAIN = (
 )
 MIXED = "runs of one side are not of the same version and settings"
 APART = "Give only runs of one version, with the same settings, for each side."
+OTHER_MACHINE = "all runs of one side were made on another machine than those of the other"
 ONE_DRAW = (
     "several runs of one side sent their requests in the same order and at the same times, and "
     "another order could change the result"

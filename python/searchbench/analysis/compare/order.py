@@ -86,6 +86,30 @@ def later(a: TreatmentResult, b: TreatmentResult, places: Places) -> float:
     return fmean(each) if each else 0.0
 
 
+def at_the_turn(a: TreatmentResult, b: TreatmentResult, places: Places) -> str:
+    """Whose trials, of two in all, were the last of one block and the first of the next, as the
+    second goes backwards; empty: of neither, or it is not known.
+    """
+    sides = [asked.by_block(t) for t in (a, b)]
+    if not places or len(sides[0].keys() & sides[1].keys()) != 2:
+        return ""
+    for t, own in zip((a, b), sides, strict=True):
+        first, second = (own[block] for block in sorted(sides[0].keys() & sides[1].keys()))
+        # A plan names its trials by block, in their order.
+        ids = list(places)
+        if ids.index(second.trial) - ids.index(first.trial) == 1:
+            return t.label
+    return ""
+
+
+def said_of_turn(label: str) -> str:
+    """Why a ratio is not resolved."""
+    return (
+        f"both trials of {label} came one right after the other, so whatever slowed the machine "
+        "down for so long would look like this difference"
+    )
+
+
 def could_make(ratio: Estimate, by: float, of: Effect, *, faster: bool) -> bool:
     """Whether coming ``by`` places later could make a ratio, b to a: without what the slope is
     likely to have made, its interval and that of the slope together hold 1. ``faster``: a greater

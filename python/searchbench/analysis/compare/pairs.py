@@ -192,6 +192,11 @@ def drafts(
     noises = {m: _noise(treatments, m) for m in {name for t in treatments for name in t.figures}}
     places = places or {}
     of_places = {m: order.effect(treatments, places, m) for m in noises} if places else {}
+    twins = any(trial.control for t in treatments for trial in t.trials)
+
+    def in_order(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Comparison:
+        return _in_order(c, a, b, places, of_places, turn=not twins)
+
     found: list[tuple[Comparison, list[float], str]] = []
     by_jobs: dict[tuple[str, str], str] = {}
     for a, b in compared:
@@ -210,7 +215,7 @@ def drafts(
             draft, logs = jobs.draft(by_id[a], by_id[b], name, floor, pair, no_ground)
             ratio, p = paired_ratio(logs, noises.get(name))
             draft = replace(draft, ratio=ratio, p_value=p)
-            draft = _in_order(draft, by_id[a], by_id[b], places, of_places)
+            draft = in_order(draft, by_id[a], by_id[b])
             found.append((draft, logs, ""))
         if not judging.driven:
             continue
@@ -234,7 +239,7 @@ def drafts(
                     build_floor=builds.floor(len(once), ratio) if (a, b) in once and ratio else 1.0,
                     answers_floor=asked.by_the_queue(both, samples, loads, others, name, sum(logs)),
                 )  # fmt: skip
-                draft = _in_order(draft, *both, places, of_places)
+                draft = in_order(draft, *both)
             draft = replace(draft, queries_measured=measured, requests_alike=alike)
             found.append((draft, logs, said))
     return Drafts(found, by_id, loads, noises, by_jobs, samples=samples)
@@ -274,12 +279,16 @@ def of(treatment: str, c: Comparison) -> Comparison:
 
 def _in_order(
     c: Comparison, a: TreatmentResult, b: TreatmentResult, places: order.Places,
-    effects: Mapping[str, order.Effect],
+    effects: Mapping[str, order.Effect], *, turn: bool,
 ) -> Comparison:  # fmt: skip
-    """With why the order within blocks could make it, if it could."""
+    """With why the order within blocks could make it, if it could. ``turn``: whether two trials in
+    a row count, as no twin tells what the machine did then.
+    """
     by, of = order.later(a, b, places), effects.get(c.metric)
     if c.ratio is None or of is None:
         return c
+    if turn and (label := order.at_the_turn(a, b, places)):
+        return replace(c, order_doubt=order.said_of_turn(label))
     if not order.could_make(c.ratio, by, of, faster=c.metric == "throughput"):
         return c
     return replace(c, order_doubt=order.said(a.label, b.label, by))

@@ -95,6 +95,8 @@ def _insist_on_runs(before: Sequence[Record], after: Sequence[Record]) -> None:
         for j, others in enumerate(trials[:i]):
             if shared := own.keys() & others.keys():
                 both = j < len(before) <= i
+                if both and len(records) == 2:  # a check that a run equals itself resolves nothing
+                    continue
                 raise SearchbenchError(
                     f"{records[j].path} and {records[i].path} have the same trials (such as "
                     f"{own[min(shared)]}), so they are copies of one run, or of parts of it; a run "
@@ -168,6 +170,9 @@ def compare_runs(
     records = [[run.record for run in side] for side in (before, after)]
     findings = tuple(setup.findings(records[0], records[1], found.agreed, found.unread, trials))
     rated = [line.runs_known for line in lines if line.ratio]
+    sure = (
+        bool(rated) and all(rated) and not gone.not_known and not _not_of_runs(before, after, lines)
+    )
     return RecordComparison(
         a=str(a.record.path),
         b=str(b.record.path),
@@ -179,7 +184,7 @@ def compare_runs(
         findings=findings,
         regressed=bool(every)
         or any(line.verdict == "slower" for line in worse)
-        or (False if rated and all(rated) and not gone.not_known else None),
+        or (False if sure else None),
         decision=" ".join(s.text for s in told),
         headline=headline,
         points=points,
@@ -199,6 +204,15 @@ def compare_runs(
         answers_level=require,
         by_class=by_class,
     )
+
+
+def _not_of_runs(before: Sequence[Run], after: Sequence[Run], lines: Sequence[RecordLine]) -> bool:
+    """Whether the runs of a side do not show how much runs of it differ, or are of another machine
+    than those of the other.
+    """
+    records = [[run.record for run in side] for side in (before, after)]
+    one_draw = any(doubts.one_draw(before, after, line) for line in lines)
+    return one_draw or setup.is_mixed(before, after) or bool(setup.other_machine(*records))
 
 
 def _trials(before: Sequence[Run], after: Sequence[Run]) -> bool:
@@ -237,6 +251,8 @@ def _decided(
     doubted = [doubts.of(line, before, after, once, started, trials) for line in lines]
     mixed = setup.is_mixed(before, after)
 
+    machine = setup.other_machine(*([run.record for run in side] for side in (before, after)))
+
     def of_runs(line: RecordLine) -> str:
         """Why the runs of a side do not show how much runs of it differ; empty: they do."""
         if mixed:
@@ -244,7 +260,7 @@ def _decided(
         return decision.ONE_DRAW if doubts.one_draw(before, after, line) else ""
 
     return tuple(
-        _decide(line, p, against, of_runs(line))
+        _decide(line, p, against, of_runs(line), decision.OTHER_MACHINE if machine else "")
         for (line, against), p in zip(doubted, adjusted, strict=False)
     )
 
@@ -365,9 +381,12 @@ def _covered(line: RecordLine) -> float:
     return (line.queries_measured or 0) / max(1, line.queries_used)
 
 
-def _decide(line: RecordLine, p: float | None, against: Sequence[str], of_runs: str) -> RecordLine:
+def _decide(
+    line: RecordLine, p: float | None, against: Sequence[str], of_runs: str, machine: str
+) -> RecordLine:
     """``against``: why it is not resolved, whatever its noise; ``of_runs``: why it would not be, as
-    its interval does not cover what runs differ by.
+    its interval does not cover what runs differ by; ``machine``: why it is no more than a
+    difference.
     """
     ratio, known = line.ratio, line.run_sd is not None
     if line.verdict == "not comparable" or ratio is None or p is None or ratio.interval is None:
@@ -381,8 +400,8 @@ def _decide(line: RecordLine, p: float | None, against: Sequence[str], of_runs: 
         why = why or ["the difference may be chance, after correcting for all comparisons"]
     elif of_runs and not why:
         why = [of_runs]
-    elif line.runs_known and not why:
+    elif line.runs_known and not why and not machine:
         return replace(line, verdict="faster" if ratio.value > 1 else "slower")
     elif not why:
-        line, why = replace(line, verdict="differs"), [_of_one_side(line) or WITHIN]
+        line, why = replace(line, verdict="differs"), [machine or _of_one_side(line) or WITHIN]
     return replace(line, reason="; ".join(filter(None, (line.reason, *why))))

@@ -4,6 +4,7 @@ stand, what goes on beside the readers, load, documents, the machine."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ MACHINE = (
     "halt_poll_ns",
     "virtual",
 )
+HARDWARE = ("cpu", "cores")  # a kernel may be what is compared
 MISSING = "not on record"
 _EVERY_RUN = ("boot_id",)  # facts of a machine that are others after each start
 _OF_QUERIES = ("name", "digest", "distinct")
@@ -52,13 +54,22 @@ def unlike(side: Sequence[Record]) -> list[str]:
     trials that are missing does not have all values of a factor.
     """
     found: dict[tuple[str, str], dict[str, None]] = {}
-    first, *others = map(_seen, side)
-    for other in others:
+    for first, other in combinations(map(_seen, side), 2):
         for key in first.keys() & other.keys():
             x, y = (dict.fromkeys(sorted(seen[key])) for seen in (first, other))
             if key[0] not in _OF_A_RUN and not (x.keys() <= y.keys() or y.keys() <= x.keys()):
                 found.setdefault(key, {}).update({", ".join(x): None, ", ".join(y): None})
     return [f"{of}: {what} {' and '.join(each)}" for (of, what), each in sorted(found.items())]
+
+
+def other_machine(before: Sequence[Record], after: Sequence[Record]) -> str:
+    """What tells the machines of all runs of one side from those of the other; empty: nothing."""
+    for fact in HARDWARE:
+        sides = [[r.host.get(fact) for r in side] for side in (before, after)]
+        x, y = ({str(value) for value in own} for own in sides)
+        if not any(None in own for own in sides) and not x & y:
+            return f"{fact}: {', '.join(sorted(x))} and {', '.join(sorted(y))}"
+    return ""
 
 
 def is_mixed(*sides: Sequence[Run]) -> bool:

@@ -15,6 +15,7 @@ from searchbench.analysis.judgement import Comparison, Estimate, TreatmentResult
 from searchbench.analysis.trial import latency
 from searchbench.analysis.words import percent
 
+LEAST = 0.01  # of a core: by less, two systems on a quiet machine differ in what is not theirs
 TAKEN = "others took more processor time from"  # in whatever says that it may have made a ratio
 REMEDY = "Measure both again while nobody else uses the machine; on a virtual one, at another hour."
 
@@ -23,7 +24,8 @@ def floor(winner: Sequence[TrialResult], rival: Sequence[TrialResult], metric: s
     """The ratio that others could make who took more from the rival; 1: none.
 
     Work that lacked a share s of the time takes 1/(1 - s) as long. What is done meanwhile waits for
-    all of that share, so a quantile q may be any time at all once 1 - q is no more than twice s.
+    all of that share, so a quantile q may be any time at all once 1 - q is no more than twice s, if
+    s is no less than ``LEAST``.
     """
     if not winner or not rival:
         return 1.0
@@ -35,7 +37,7 @@ def floor(winner: Sequence[TrialResult], rival: Sequence[TrialResult], metric: s
     beyond = 0.0 if name == "max" else 1.0
     if name.startswith("p") and name[1:].isdigit():
         beyond = 1 - latency.quantile_of(name)
-    if 2 * more >= beyond or other >= 1:
+    if 2 * more >= max(beyond, 2 * LEAST) or other >= 1:
         return math.inf
     return (1 - mine) / (1 - other)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -19,6 +19,7 @@ from searchbench.analysis.compare import (
     builds,
     failed,
     late,
+    order,
     otherwise,
     pairs,
     standing,
@@ -43,7 +44,7 @@ class Evidence:
     ``work``: whether two subjects answer the same, in this order. ``built``: as ``builds.of`` has
     it. ``started``: the treatments whose system each block started anew. ``members``: the numbers
     of the requests of the one class that is compared, of whose steps the points then are; None:
-    all requests are.
+    all requests are. ``order``: by trial its place among all; empty: not known.
     """
 
     by_id: Mapping[str, TreatmentResult]
@@ -53,6 +54,7 @@ class Evidence:
     built: builds.Builds
     started: frozenset[str] = frozenset()
     members: NDArray[np.int64] | None = None
+    order: Mapping[str, int] = field(default_factory=dict)
 
 
 def comparisons(found: Mapping[str, Sequence[Point]], evidence: Evidence) -> tuple[Comparison, ...]:
@@ -84,7 +86,8 @@ class Prepared:
             _decide(
                 _answering(d, replace(c, p_value=p), evidence),
                 d.state,
-                failed.against(c, evidence.by_id, evidence.loads, samples=evidence.samples)
+                (order.said_of_turn(label) if (label := d.turned(evidence.order)) else "")
+                or failed.against(c, evidence.by_id, evidence.loads, samples=evidence.samples)
                 or late.against(c, evidence.by_id, evidence.loads, evidence.samples)
                 or taken.against(c, evidence.by_id),
             )
@@ -142,19 +145,34 @@ class _Draft:
         return self.a.subject, self.b.subject, self.metric, self.a.kind
 
     @property
-    def repeated(self) -> bool:
-        """Whether both were driven in two blocks or more."""
+    def logs(self) -> list[float]:
+        """The log ratios of the blocks that drove both."""
         sides = self.mixed.values(self.metric) if self.mixed else None
         x, y = sides or (p.values(self.metric) for p in (self.a, self.b))
-        return len(x.keys() & y.keys()) > 1
+        return [math.log(y[block].value / x[block].value) for block in x.keys() & y.keys()]
+
+    @property
+    def repeated(self) -> bool:
+        """Whether both were driven in two blocks or more."""
+        return len(self.logs) > 1
+
+    def turned(self, order: Mapping[str, int]) -> str:
+        """Which of the two was driven twice in all, and then in a row; empty: neither, or it is not
+        known.
+        """
+        for point in (self.a, self.b):
+            when = sorted(order[s.trial] for s in point.steps if s.trial in order)
+            if len(when) == 2 and when[1] - when[0] == 1:
+                return point.subject
+        return ""
 
 
 def _no_surer_than_drives(
     drafts: Sequence[_Draft], found: Mapping[str, Sequence[Point]]
 ) -> Iterator[Comparison]:
-    """The comparisons, where steps were driven once no surer than how far drives scatter.
-
-    With no p where nothing on record tells that.
+    """The comparisons, where steps were driven once no surer than how far drives scatter; with no p
+    where nothing on record tells that. Where they were driven in a few passes, no surer than the
+    ratios of the same two scatter from pass to pass at all loads.
     """
     ratios: dict[tuple[str, str], dict[tuple[str, str], list[tuple[float, float]]]] = {}
     for d in drafts:
@@ -168,12 +186,25 @@ def _no_surer_than_drives(
         )
         for family, own in ratios.items()
     }
+    logs: dict[tuple[str, str, str, str], list[list[float]]] = {}
+    for d in drafts:
+        if d.compared.ratio is not None and d.repeated:
+            logs.setdefault(d.family, []).append(d.logs)
     for d in drafts:
         c = d.compared
-        if c.ratio is None or c.p_value is None or d.repeated:
+        if c.ratio is None or c.p_value is None:
             yield c
             continue
         noise = noises[d.family[2:]][d.family[:2]]
+        if d.repeated:
+            passes = len(d.logs)
+            among = scatter.of_ratios(logs[d.family], passes) if passes <= scatter.FEW else None
+            # Two may agree at every load; do the loads, too?
+            each = [one for one in (among, noise if passes == 2 else None) if one is not None]
+            if not each:
+                yield c
+                continue
+            noise = max(each, key=lambda one: one.variance)
         if noise is None:
             reason = "; ".join(filter(None, (c.reason, scatter.NOT_KNOWN)))
             yield replace(c, p_value=None, reason=reason)

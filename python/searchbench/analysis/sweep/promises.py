@@ -293,6 +293,11 @@ def _answer(own: Sequence[tuple[Step, Promised]]) -> str:
     # What is worst is explained; of what was kept all along, the greatest load.
     step, worst = min(reversed(own), key=lambda pair: _WORST.index(pair[1].verdict))
     why = f"at {digits(at.level_of(step))}, {worst.why}" if len(by_load) > 1 else worst.why
+    drives = by_load[at.level_of(step)]
+    if len(drives) > 1:
+        so = sum(p.verdict == worst.verdict for p in drives)
+        few = f", {so} of which broke it" if worst.verdict == "broken" and so < len(drives) else ""
+        why += f" (one of {len(drives)} drives{few})"
     said = f"{', '.join(parts)} {unit}{_by_classes([p for _, p in own])}"
     return f"{said}: {why}." if worst.by_others else f"{said}. {upper(why)}."
 

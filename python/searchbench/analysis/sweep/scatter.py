@@ -20,6 +20,7 @@ from searchbench.analysis.stats.intervals import Noise, block_noise
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep.points import Point
 
+FEW = 5  # passes: in so many, two systems come in orders that look alike often enough by chance
 LINE = 5  # loads, from which on the ratio may go with the load
 Pair = tuple[str, str]
 NOT_KNOWN = "each was driven once, and how far two drives of one load differ is not known"
@@ -69,6 +70,20 @@ def of_passes(own: Sequence[Point], metric: str = "answered") -> Passes:
     variance = float((rest * rest).sum()) / df
     means = student(0.5 + within.LEVEL / 2, df) * math.sqrt(2 * variance / len(blocks))
     return Passes(means, float(np.ptp(rest, axis=0).max()))
+
+
+def of_ratios(logs: Sequence[Sequence[float]], n: int) -> Noise | None:
+    """Of the mean over ``n`` passes of the log ratio of two subjects at one load: how far their
+    ratios scatter from pass to pass, each about its mean at its load. None: of one load alone,
+    whose own interval has that in it.
+
+    What comes back may meet the same one of two in each pass at one load; at all loads it does not.
+    """
+    if len(logs) < 2:
+        return None
+    df = sum(len(own) - 1 for own in logs)
+    rest = sum(float(np.var(own)) * len(own) for own in logs)
+    return Noise(rest / df / n, df)
 
 
 def of_loads(ratios: Sequence[tuple[float, float]]) -> Noise | None:

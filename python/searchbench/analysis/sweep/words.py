@@ -179,6 +179,10 @@ def _rates(name: str, own: Sequence[Point], close: Collection[float]) -> list[st
     # Above a rate that was not kept up no lower bound is claimed.
     kept = [p for p in own if p.keeps_up and all(p.x < other.x for other in over)]
     said = []
+    # A rate that was not kept up with below one that was: time as well as load.
+    top = max((p.x for p in own if p.keeps_up), default=0.0)
+    if odd := [p for p in over if p.x < top and not _in_some(p)]:
+        said.append(_below_others(name, odd, [p for p in own if p.keeps_up and p.x > odd[0].x]))
     if kept:
         best = kept[-1]
         p99 = best.of("response_p99")
@@ -190,8 +194,8 @@ def _rates(name: str, own: Sequence[Point], close: Collection[float]) -> list[st
         )
     if over:
         worst = over[0]
-        always = next((p for p in over if not _in_some(p)), None)
-        if worst is not always:
+        always = next((p for p in over if not _in_some(p) and p not in odd), None)
+        if worst is not always and worst not in odd:
             said.append(_at_times(name, worst))
         if always is not None:
             unsure = always.x in close
@@ -267,6 +271,22 @@ def _at_times(name: str, point: Point) -> str:
         f"In {len(failed)} of {len(point.steps)} drives at {digits(point.x)} requests per second, "
         f"{name} did not keep up: {_why_not(replace(point, steps=failed))}. In others it did, so "
         "it is not known whether the load is the reason."
+    )
+
+
+def _below_others(name: str, odd: Sequence[Point], higher: Sequence[Point]) -> str:
+    """Of rates that were not kept up with, though higher ones were."""
+    each = [
+        f"{digits(p.x)} requests per second"
+        + (f" in {len(p.steps)} drives" if len(p.steps) > 1 else "")
+        + f" ({_why_not(p)})"
+        for p in odd
+    ]  # fmt: skip
+    with_ = listed([digits(p.x) for p in higher])
+    return (
+        f"{name} did not keep up with {listed(each)}, though it did with {with_}. So it is not "
+        "known whether the load is the reason: drive these rates again, in several passes "
+        "(--repeat 5)."
     )
 
 

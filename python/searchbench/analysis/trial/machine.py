@@ -87,7 +87,7 @@ def steal_share(trial: Trial, window_s: float) -> float | None:
 def taken(trial: Trial, window_s: float) -> float:
     """The share of the window in which others may have had a core that the trial needed.
 
-    Foreign CPU and steal, each from where it is a warning, on the server's cores or on the
+    Foreign CPU and steal, also where they are less than a warning, on the server's cores or on the
     generator's, whichever lost more. It may all have been on one core, so it is counted as that of
     one. Foreign CPU of a system that ran already may be that system's own, and what the kernel's
     threads did may have been for the trial; both are left out.
@@ -99,8 +99,7 @@ def taken(trial: Trial, window_s: float) -> float:
     lost = []
     for side in sides:
         foreign_s = max(0.0, min(side.foreign_s(), together_s) - kernel_s) if known else 0.0
-        each = (foreign_s, FOREIGN_WARNING), (side.steal_s, STEAL_WARNING)
-        lost.append(sum(s for s, least in each if s > least * side.seconds))
+        lost.append(foreign_s + side.steal_s)
     return min(1.0, max(lost, default=0.0) / window_s) if window_s > 0 else 0.0
 
 
