@@ -26,6 +26,8 @@ from searchbench.analysis.trial.measured import NEVER, Trace, whole_trace
 from searchbench.engines import defaults
 from searchbench.engines.groonga import Groonga
 from searchbench.engines.sphinx import Sphinx
+from searchbench.lab.conduct import beside
+from searchbench.lab.conduct.session import Session
 from searchbench.lab.get.install import missing
 from searchbench.lab.system.deploy import Deployment
 from searchbench.measure.run import run as measure
@@ -357,6 +359,37 @@ def test_a_frozen_server_fails_nothing_and_answers_late(tmp_path: Path) -> None:
     assert any("All requests were answered well" in said for said in faults.sentences(found))
     (result,) = [x for t in judge(record).treatments for x in t.trials]
     assert not invalid(result)
+
+
+def test_what_answers_nothing_after_a_fault_is_said_and_not_waited_for_query_by_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a lock that a killed process left behind, for which all threads of the next wait."""
+    is_silent = beside._is_silent
+
+    def hung(session: Session, timeout_s: float) -> bool:
+        processes = session.there().processes
+        for process in processes:
+            process.suspend()
+        try:
+            return is_silent(session, 0.5)
+        finally:
+            for process in processes:
+                process.resume()
+
+    monkeypatch.setattr(beside, "_is_silent", hung)
+    record = run(FROZEN, tmp_path)
+    (trial,) = record.trials
+    done = happened(trial)
+    assert "did not answer a query within 60 s once all was over" in done.trouble
+    (finding,) = (
+        f
+        for t in judge(record).treatments
+        for x in t.trials
+        for f in x.findings
+        if f.kind == "did not come back"
+    )
+    assert finding.number == done.trouble
 
 
 def test_what_is_not_brought_back_in_the_drive_is_gone_to_its_end(tmp_path: Path) -> None:

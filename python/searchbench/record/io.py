@@ -324,8 +324,8 @@ def _insist_on_plan(path: Path, plan: Plan, trials: Iterable[Trial]) -> None:
         of = treatments.get(planned.get(trial.trial, ""))
         if of is None:
             continue
-        said = trial.treatment, trial.system, trial.levels
-        if said != (of.id, of.system, of.levels):
+        pairs = ((trial.treatment, of.id), (trial.system, of.system), (trial.levels, of.levels))
+        if any(said and said != is_planned for said, is_planned in pairs):
             raise RecordError(
                 f"{path / 'trials' / trial.trial / 'trial.json'}: is of {trial.label}, and "
                 f"plan.json says that this trial is of {of.label}; the record is damaged"

@@ -17,13 +17,14 @@ from statistics import fmean
 
 import numpy as np
 
-from searchbench.analysis.compare import asked
+from searchbench.analysis.compare import asked, otherwise
 from searchbench.analysis.judgement import Estimate, TreatmentResult
 from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL
 from searchbench.analysis.words import plural
 from searchbench.study.plan import Trial
 
+SLOWED = 2.0  # by how much whatever lasts for two trials, in which all looks steady, may slow one
 Places = Mapping[str, int]  # by trial, which one of its block it was
 
 
@@ -84,6 +85,11 @@ def later(a: TreatmentResult, b: TreatmentResult, places: Places) -> float:
         if mine[k].trial in places and other[k].trial in places
     ]
     return fmean(each) if each else 0.0
+
+
+def could_turn(ratio: Estimate) -> bool:
+    """Whether what slowed the machine for two trials in a row could make a ratio."""
+    return otherwise.least(ratio) <= SLOWED
 
 
 def at_the_turn(a: TreatmentResult, b: TreatmentResult, places: Places) -> str:

@@ -287,7 +287,7 @@ def _in_order(
     by, of = order.later(a, b, places), effects.get(c.metric)
     if c.ratio is None or of is None:
         return c
-    if turn and (label := order.at_the_turn(a, b, places)):
+    if turn and order.could_turn(c.ratio) and (label := order.at_the_turn(a, b, places)):
         return replace(c, order_doubt=order.said_of_turn(label))
     if not order.could_make(c.ratio, by, of, faster=c.metric == "throughput"):
         return c

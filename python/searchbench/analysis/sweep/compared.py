@@ -19,13 +19,13 @@ from searchbench.analysis.compare import (
     builds,
     failed,
     late,
-    order,
     otherwise,
     pairs,
     standing,
     state,
     taken,
 )
+from searchbench.analysis.compare import order as of_order
 from searchbench.analysis.compare.same_work import SameWork
 from searchbench.analysis.judgement import Comparison, TreatmentResult
 from searchbench.analysis.stats import intervals, within
@@ -86,7 +86,7 @@ class Prepared:
             _decide(
                 _answering(d, replace(c, p_value=p), evidence),
                 d.state,
-                (order.said_of_turn(label) if (label := d.turned(evidence.order)) else "")
+                d.turned(evidence.order)
                 or failed.against(c, evidence.by_id, evidence.loads, samples=evidence.samples)
                 or late.against(c, evidence.by_id, evidence.loads, evidence.samples)
                 or taken.against(c, evidence.by_id),
@@ -157,13 +157,16 @@ class _Draft:
         return len(self.logs) > 1
 
     def turned(self, order: Mapping[str, int]) -> str:
-        """Which of the two was driven twice in all, and then in a row; empty: neither, or it is not
-        known.
+        """Why two drives in all may differ, as those of one of the two came in a row; empty: they
+        did not, or it is not known.
         """
+        ratio = self.compared.ratio
+        if ratio is None or not of_order.could_turn(ratio):
+            return ""
         for point in (self.a, self.b):
             when = sorted(order[s.trial] for s in point.steps if s.trial in order)
             if len(when) == 2 and when[1] - when[0] == 1:
-                return point.subject
+                return of_order.said_of_turn(point.subject)
         return ""
 
 

@@ -41,7 +41,7 @@ from searchbench.lab.system.deploy import Deployment, command_line, complete
 from searchbench.lab.system.running import Running
 from searchbench.lab.system.seat import Seat
 from searchbench.lab.wire.exchange import Endpoint, samples_of
-from searchbench.lab.wire.order import Manner, Order
+from searchbench.lab.wire.order import Manner, Order, one_by_one
 from searchbench.record import samples_table
 from searchbench.record.drive import Drive
 from searchbench.record.roles import ASKS, WRITES, Applied, Drawn, Publishing, RoleRun
@@ -161,11 +161,19 @@ def count(run: Run) -> None:
     session, beside = run.session, run.session.beside
     if beside is None or beside.gone or (beside.changes is None and not beside.faulted):
         return
-    running = session.there()
+    running, timeout_s = session.there(), max(_TIMEOUT_S, session.opened.load.timeout_s)
+    if beside.faulted and _is_silent(session, timeout_s):
+        # Each question would wait as long.
+        for part in beside.parts:
+            if part.run.fault is not None:
+                part.run.fault.trouble = (
+                    "it took connections again, and did not answer a query within "
+                    f"{timeout_s:g} s once all was over"
+                )
+        return
     replies = capture(
-        running.endpoint, running.decoder, session.bytes(),
-        max(_TIMEOUT_S, session.opened.load.timeout_s), run.spill,
-    ).replies  # fmt: skip
+        running.endpoint, running.decoder, session.bytes(), timeout_s, run.spill
+    ).replies
     phase = pa.array([AFTER] * replies.num_rows)
     at = replies.schema.get_field_index("phase")
     beside.after = replies.set_column(at, "phase", phase)
@@ -181,6 +189,15 @@ def count(run: Run) -> None:
         drawn=_asked_for(session, beside), gone=gone, looked=looked, updated=updated,
         uncounted=uncounted,
     )  # fmt: skip
+
+
+def _is_silent(session: Session, timeout_s: float) -> bool:
+    """Does it not answer a query at all? An error is an answer."""
+    first = session.bytes().some([0])
+    manner = Manner(timeout_s=timeout_s, capture_every=0)
+    trace = session.there().endpoint.send(first.requests, one_by_one(1), manner)
+    outcomes = samples_of(trace)["outcome"]
+    return bool((outcomes == _core.OUTCOMES.index("timed_out")).all())
 
 
 def after(run: Run) -> None:
