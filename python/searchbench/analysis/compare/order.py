@@ -24,7 +24,7 @@ from searchbench.analysis.stats.intervals import LEVEL
 from searchbench.analysis.words import plural
 from searchbench.study.plan import Trial
 
-SLOWED = 2.0  # by how much whatever lasts for two trials, in which all looks steady, may slow one
+SLOWED = 1.5  # by how much whatever lasts for two trials, in which all looks steady, may slow one
 Places = Mapping[str, int]  # by trial, which one of its block it was
 
 
