@@ -17,7 +17,7 @@ from statistics import fmean
 
 import numpy as np
 
-from searchbench.analysis.compare import asked, otherwise
+from searchbench.analysis.compare import asked
 from searchbench.analysis.judgement import Estimate, TreatmentResult
 from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL
@@ -89,7 +89,7 @@ def later(a: TreatmentResult, b: TreatmentResult, places: Places) -> float:
 
 def could_turn(ratio: Estimate) -> bool:
     """Whether what slowed the machine for two trials in a row could make a ratio."""
-    return otherwise.least(ratio) <= SLOWED
+    return max(ratio.value, 1 / ratio.value) <= SLOWED
 
 
 def at_the_turn(a: TreatmentResult, b: TreatmentResult, places: Places) -> str:
