@@ -168,6 +168,9 @@ def test_runs_of_another_machine_differ_and_are_no_regression(tmp_path: Path) ->
     assert (found.comparisons[0].verdict, found.regressed) == ("differs", None)
     assert "all runs of one side were made on another machine" in found.comparisons[0].reason
     assert "A regression" not in found.decision
+    assert "These two runs" not in found.decision
+    assert "The two were run on two machines, and differ by more than 5 %" in found.decision
+    assert "1 different on two machines" in found.decision
     path = later[1].path / "host.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"cpu": "new"}))
     found = against(*([open_record(r.path) for r in side] for side in (first, later)))

@@ -221,7 +221,7 @@ def test_other_documents_do_not_continue_a_treatment(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"had other documents .* move the folders"):
         judge(place)
     about.write_text(json.dumps(kept | {"levels": {"load.clients": 99}}))
-    with pytest.raises(RecordError, match=r"plan\.json says that this trial is of .* is damaged"):
+    with pytest.raises(RecordError, match=r"has levels .*99.* plan\.json has .* for this trial"):
         judge(place)
 
 

@@ -324,12 +324,17 @@ def _insist_on_plan(path: Path, plan: Plan, trials: Iterable[Trial]) -> None:
         of = treatments.get(planned.get(trial.trial, ""))
         if of is None:
             continue
-        pairs = ((trial.treatment, of.id), (trial.system, of.system), (trial.levels, of.levels))
-        if any(said and said != is_planned for said, is_planned in pairs):
-            raise RecordError(
-                f"{path / 'trials' / trial.trial / 'trial.json'}: is of {trial.label}, and "
-                f"plan.json says that this trial is of {of.label}; the record is damaged"
-            )
+        facts = (
+            ("treatment", trial.treatment, of.id),
+            ("system", trial.system, of.system),
+            ("levels", trial.levels, of.levels),
+        )
+        for what, said, is_planned in facts:
+            if said and said != is_planned:
+                raise RecordError(
+                    f"{path / 'trials' / trial.trial / 'trial.json'}: has {what} {said}, and "
+                    f"plan.json has {is_planned} for this trial; the record is damaged"
+                )
 
 
 def _insist_on_one_corpus(path: Path, trials: Iterable[Trial]) -> None:

@@ -92,8 +92,10 @@ def sentences(
         }
         parts = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
         one = next((line.single for line in own if line.single), "")
-        which = f"the only run of the {one}" if one else "these two runs"
-        parts = parts.replace("differs", f"different in {which}")
+        which = f"in the only run of the {one}" if one else "in these two runs"
+        if any(OTHER_MACHINE in line.reason for line in own):
+            which = "on two machines"
+        parts = parts.replace("differs", f"different {which}")
         many = plural(len(own), "treatment", "treatments")
         told = [Said(f"By {metric.replace('_', ' ')}, of {len(own)} {many}: {parts}.")]
     else:
@@ -189,6 +191,11 @@ def _only_leads(lines: Sequence[RecordLine], unit: str) -> str:
 
 def _differ(line: RecordLine, beyond: str) -> str:
     """That two runs differ, or that the only run of one side lies outside those of the other."""
+    if OTHER_MACHINE in line.reason:
+        return (
+            f"The two were run on two machines, and differ by more than {beyond}; the machine may "
+            "be the reason"
+        )
     if not line.single:
         return (
             f"These two runs differ by more than {beyond}, and by more than the noise within them"
