@@ -15,6 +15,7 @@ from searchbench.analysis.judgement import RecordComparison
 from searchbench.analysis.stats.intervals import ratio_over_runs
 from searchbench.cli.compare import compare
 from searchbench.record import Record, open_record
+from searchbench.report.document.records import _badge
 
 FIRST = (0.0, 0.003, -0.003, 0.002, -0.002)  # logs of runs that hardly differ
 
@@ -171,6 +172,7 @@ def test_runs_of_another_machine_differ_and_are_no_regression(tmp_path: Path) ->
     assert "These two runs" not in found.decision
     assert "The two were run on two machines, and differ by more than 5 %" in found.decision
     assert "1 different on two machines" in found.decision
+    assert (_badge(found).text, _badge(found).tone) == ("Two machines", "unsure")
     path = later[1].path / "host.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"cpu": "new"}))
     found = against(*([open_record(r.path) for r in side] for side in (first, later)))

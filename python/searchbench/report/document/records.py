@@ -127,6 +127,9 @@ def _badge(found: RecordComparison) -> Badge:
         over = ", over the queries that were measured on both sides" if few else ""
         return Badge("Regression", "bad", f"{why}{over}.")
     if found.beyond_threshold:
+        if any(decision.OTHER_MACHINE in of.reason for of in found.comparisons):
+            why = f"A loss of more than {beyond} is larger than the noise, but the machine may be "
+            return Badge("Two machines", "unsure", f"{why}the reason.")
         one = next((of.single for of in found.comparisons if of.single), "")
         noise = "what runs of one side differ by" if one else "the noise within the two runs"
         why = f"A loss of more than {beyond} is larger than {noise}; whether "
