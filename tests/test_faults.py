@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import math
+import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from searchbench.engines.sphinx import Sphinx
 from searchbench.lab.conduct import beside
 from searchbench.lab.conduct.session import Session
 from searchbench.lab.get.install import missing
+from searchbench.lab.system import deploy
 from searchbench.lab.system.deploy import Deployment
 from searchbench.measure.run import run as measure
 from searchbench.record import Record, Trial
@@ -54,6 +56,7 @@ KILLED = (
     HEAD
     + """
 [systems.groonga]
+clear_locks = true
 [roles.writer]
 does = "write"
 share = 0.2
@@ -242,6 +245,43 @@ def test_what_was_acknowledged_before_a_kill_is_counted_after_it(
     # Groonga maps its files into memory, and a kill takes nothing of what the kernel has.
     assert (found.lost, found.missing) == (0, 0)
     assert found.asked > 10
+
+
+@pytest.mark.parametrize("cleared", [True, False])
+def test_a_lock_that_a_kill_left_is_cleared_or_named(
+    cleared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill leaves one by chance; ``lock_acquire`` does for certain."""
+    if lacking := missing(Groonga()):
+        pytest.skip(f"no groonga here: {lacking}")
+    real = Deployment.start_again
+
+    def locked(self: Deployment, name: str) -> None:
+        database, config = str(self.data / "db"), ("--config-path", "/dev/null")
+        for column in ("v_title", "v_body"):
+            took = ("lock_acquire", f"Terms.{column}")
+            subprocess.run(["groonga", *config, database, *took], check=True, timeout=20)
+        real(self, name)
+
+    monkeypatch.setattr(Deployment, "start_again", locked)
+    monkeypatch.setattr(beside, "_TIMEOUT_S", 10.0)
+    monkeypatch.setattr(deploy, "_STOP_TIMEOUT_S", 3.0)  # with such a lock it does not stop either
+    text = KILLED.replace("clear_locks = true", f"clear_locks = {str(cleared).lower()}")
+    text = text.replace('idle" = [false, true]', 'idle" = [false]')
+    text = text.replace("seconds = 7", "timeout_s = 2\nseconds = 4")
+    record = run(text, tmp_path)
+    done = happened(crashed(record))
+    (writer,) = (role for role in crashed(record).beside if role.does == "write")
+    assert writer.applied is not None
+    if cleared:
+        assert done.trouble == ""
+        assert writer.applied.after is not None
+        return
+    assert writer.applied.after is None
+    assert "did not answer a query within 10 s" in done.trouble
+    assert "`clear_locks = true`" in done.trouble
+    log = record.path / "trials" / crashed(record).trial / "server.log"
+    assert "lock failed" in log.read_text(errors="replace")
 
 
 def test_the_trial_is_judged_by_the_window_before_the_fault(

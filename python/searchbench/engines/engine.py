@@ -180,6 +180,10 @@ class Service:
     program or a path, and the sentence that says how to get it. ``says``: the command whose first
     line of output says which version its programs are, for machines that have each their own.
     ``first``: commands that are run to their end before the start when ``{data}`` is empty.
+    ``again``: by process (a companion's name; "": the one that is asked) the commands that are run
+    to their end before it is started again after a fault.
+    ``silent``: if it takes connections after such a start and answers nothing, what may be the
+    reason and its remedy: a clause for after a semicolon.
     ``laid``: by kind of file (other than "data") what is added where the place lays it elsewhere;
     there ``{wal}`` and the like are private, empty directories.
     ``companions``: further processes of the same service, started before the one that is asked.
@@ -201,6 +205,8 @@ class Service:
     says: tuple[str, ...] = ()
     ready_timeout_s: float = 30.0
     first: tuple[tuple[str, ...], ...] = ()
+    again: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    silent: str = ""
     laid: Mapping[str, Laid] = field(default_factory=dict)
     companions: tuple[Companion, ...] = ()
     writing: Writing | None = None

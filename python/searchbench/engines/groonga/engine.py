@@ -84,6 +84,9 @@ class Groonga(Engine):
             "else",
             switch("index_first", False, index=True): "make the text indexes before the documents "
             "are put in, instead of after",
+            switch("clear_locks", False): "when a process that writes is started again after a "
+            "fault, have `lock_clear` first remove the locks that it left in the database; without "
+            "it, `load` may wait for one for ever",
         }
     )
 

@@ -15,6 +15,12 @@ _GET = "`searchbench engines install groonga` gets it"
 _MAKE = (("groonga", "-n", "--config-path", "/dev/null", "{data}/db", "status"),)
 # What writes; and object_inspect, so that nothing counts as ready before the writer is.
 _WRITES = "table_create|column_create|load|io_flush|table_tokenize|object_inspect"
+# Without a target it clears the locks of the database, and of all that is in it.
+_CLEAR = (("groonga", "--config-path", "/dev/null", "{data}/db", "lock_clear"),)
+_LOCKED = (
+    "a lock that a killed process left in the database may be the reason, and then its log says "
+    "`lock failed`; `clear_locks = true` of the system removes such locks before the new start"
+)
 _NGINX = """\
 daemon off;
 user root root;
@@ -66,6 +72,8 @@ def service(params: Parameters, ready: Request) -> Service:
         needs={"groonga": _GET},
         says=("groonga", "--version"),
         first=_MAKE,
+        again={"": _CLEAR} if params["clear_locks"] else {},
+        silent="" if params["clear_locks"] else _LOCKED,
     )
     if params["server"] == "groonga":
         return own
@@ -79,6 +87,8 @@ def service(params: Parameters, ready: Request) -> Service:
         argv=("groonga-httpd", "-e", "stderr", "-c", "{run}/nginx.conf"),
         files={"nginx.conf": config},
         needs={"groonga": _GET, "groonga-httpd": _GET},
+        # What only reads takes no locks, and its writer may hold one that it needs.
+        again={"writer": _CLEAR} if params["clear_locks"] else {},
         companions=(Companion("writer", _groonga("127.0.0.1", "{port:writer}", "1", "0")),),
     )
 

@@ -164,11 +164,12 @@ def count(run: Run) -> None:
     running, timeout_s = session.there(), max(_TIMEOUT_S, session.opened.load.timeout_s)
     if beside.faulted and _is_silent(session, timeout_s):
         # Each question would wait as long.
+        why = session.there().service.silent
         for part in beside.parts:
             if part.run.fault is not None:
                 part.run.fault.trouble = (
                     "it took connections again, and did not answer a query within "
-                    f"{timeout_s:g} s once all was over"
+                    f"{timeout_s:g} s once all was over" + (f"; {why}" if why else "")
                 )
         return
     replies = capture(

@@ -235,9 +235,14 @@ class Deployment(Running):
     def start_again(self, name: str) -> None:
         """Start a process of the service that has ended once more, as it was started.
 
-        LabError where it is not in its namespace.
+        LabError where it is not in its namespace, or a command that comes before it fails.
         """
         (argv, env), seat = self._lines[name], self._seats()[name]
+        for step in self.service.again.get(name, ()):
+            complete(
+                self._command(step), run=self.run, log="again.log", stage="drive",
+                joins=seat.joins, full=self._full,
+            )  # fmt: skip
         # A server ends with the thread that started it, so that thread stays until ``stop``.
         self._keeper = self._keeper or ThreadPoolExecutor(1, "keeper")
         made = self._keeper.submit(
