@@ -13,6 +13,7 @@ import pytest
 from queues import Serve, fixed
 from searchbench.analysis.capacity.bracket import bracket
 from searchbench.analysis.capacity.pace import Seen
+from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Judgement
 from searchbench.analysis.roles.model import CapacityBeside
@@ -47,6 +48,24 @@ def beside_of(judged: Judgement) -> CapacityBeside:
     assert judged.roles is not None
     (found,) = judged.roles.capacity
     return found
+
+
+def test_another_writer_is_another_load(tmp_path: Path) -> None:
+    def one(name: str, table: Mapping[str, Any], serve: Serve) -> Record:
+        lab = Lab(tmp_path / name, {"s": serve}, (PROMISE,), effort=0.3, look_per_s=250,
+                  beside={"s": (table, 1.0)})  # fmt: skip
+        return lab.run()
+
+    first, busier = one("a", writer(50), TWO), one("b", writer(500), ONE)
+    for table, why in ((busier, "documents_per_s of role writer 50 and 500"),
+                       (one("c", writer(0), TWO), "role writer write and none")):  # fmt: skip
+        found = compare_records(first, table, 0.05, (), ())
+        (line,) = found.comparisons
+        assert line.verdict == "not comparable"
+        assert line.reason == f"the load is not the same ({why})"
+        assert (found.regressed, found.beyond_threshold) == (None, False)
+    same = compare_records(first, one("d", writer(50), TWO), 0.05, (), ())
+    assert same.comparisons[0].verdict != "not comparable"
 
 
 def test_a_writer_that_takes_one_of_two_workers_halves_the_capacity(tmp_path: Path) -> None:

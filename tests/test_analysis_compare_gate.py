@@ -98,6 +98,31 @@ def test_a_gain_of_some_searches_is_no_pass_where_half_found_no_limit(tmp_path: 
     assert found.regressed is None
 
 
+def test_searches_with_one_end_forbid_what_they_speak_against(tmp_path: Path) -> None:
+    """Starts of two kinds: half sustain so much that the load generator's connections limit it."""
+
+    def side(name: str, seconds: Sequence[float], seed: int) -> list[Record]:
+        found = []
+        for i, s in enumerate(seconds, seed):
+            serve = fixed(4, s) if s else fixed(24, 0.002)
+            found.append(search(tmp_path / f"{name}{i}", serve, i, 0.5, connections=24))
+        return found
+
+    even = side("a", [0.002] * 2, 1)
+    two = side("b", [0.0025, 0.0025, 0.0, 0.0], 11)
+    for first, later, which in ((even, two, "second"), (two, even, "first")):
+        status, found = gate(first, later)
+        assert found.comparisons[0].verdict == "not resolved"
+        assert (status, found.regressed, [*found.not_known]) == (3, None, ["s"])
+        assert f"2 of 4 searches of the {which} found no upper end" in found.not_known["s"]
+    # Where they say the same as those with both ends, they forbid nothing.
+    status, found = gate(even, two[:2])
+    assert (status, found.comparisons[0].verdict) == (1, "slower")
+    status, found = gate([*two[:2]], [*even, two[2]])
+    assert found.comparisons[0].verdict == "faster"
+    assert found.regressed is False
+
+
 def low(
     folder: Path, name: str, serve: Serve, seed: int, runs: int, effort: float = 0.3
 ) -> list[Record]:

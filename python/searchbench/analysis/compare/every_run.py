@@ -125,6 +125,9 @@ def _draft(
             said = (line.reason,) if "depends on the rate" in line.reason else (line.reason, why)
             reason = "; ".join(filter(None, said))
             line, p = replace(line, verdict="not resolved", reason=reason), None
+        elif (why := one.beyond(line.ratio)) and line.verdict != "not comparable":
+            reason = "; ".join(filter(None, (line.reason, why)))
+            line, p = replace(line, verdict="not resolved", reason=reason), None
         one.drafts.append((line, p))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from searchbench.analysis.judgement import Estimate, Step
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.trial import driven
 from searchbench.analysis.trial.by_system import BY_SYSTEM
+from searchbench.analysis.words import per_s
 
 COUNTS = "counts"
 SPOILT = "spoilt"
@@ -25,7 +26,8 @@ class Fate:
     ``trials``: how many the load generator and the machine did not spoil; ``broken``: why of those
     in which the system failed. ``stands``: whether there is something to be compared, of a search
     both ends of a limit; ``known``: of a search, whether it tells of a loss; ``low``: that it broke
-    its promise at low rates, up to which; empty: it did not.
+    its promise at low rates, up to which; empty: it did not. ``holds``, ``fails``: the ends that a
+    search claims with 95 %.
     """
 
     what: str
@@ -35,6 +37,8 @@ class Fate:
     stands: bool = True
     known: bool = True
     low: str = ""
+    holds: float | None = None
+    fails: float | None = None
 
 
 @dataclass
@@ -63,6 +67,54 @@ class Of:
             return ""
         return first or second
 
+    def beyond(self, ratio: Estimate | None) -> str:
+        """Why the searches that have one end only speak against ``ratio``, which is that of those
+        with both, a clause; empty: they do not.
+
+        Against a loss: the second sustains in one of them what the first does, or the first does
+        not sustain in one what the second does. Against a gain: the reverse. Where neither is
+        shown: the first sustains in one of them more than any of the second.
+        """
+        sides = [[fate for fate in own if fate is not None and fate.what == COUNTS]
+                 for own in self.fates]  # fmt: skip
+        closed = [[fate for fate in own if fate.stands] for own in sides]
+        if ratio is None or ratio.interval is None or not all(closed):
+            return ""
+        span = ratio.interval
+        better = 1 if span.high < 1 else 0  # the side that may not be as good as this
+        other = 1 - better
+        shown = not span.low <= 1 <= span.high
+        reached = (
+            min(_known(fate.holds for fate in closed[other]), default=None)
+            if shown
+            else max(_known(fate.fails for fate in closed[other]), default=None)
+        )
+        which = ("first", "second")
+        above = [
+            fate.holds
+            for fate in sides[better]
+            if not fate.stands and fate.holds and reached and fate.holds >= reached
+        ]
+        if above:
+            return (
+                f"{len(above)} of {len(sides[better])} searches of the {which[better]} found no "
+                f"upper end, and sustained {per_s(min(above))} and more, which is not below what "
+                f"the {which[other]} sustains"
+            )
+        most = max(_known(fate.fails for fate in closed[better]), default=None) if shown else None
+        below = [
+            fate.fails
+            for fate in sides[other]
+            if not fate.stands and fate.fails and most and fate.fails <= most
+        ]
+        if below:
+            return (
+                f"{len(below)} of {len(sides[other])} searches of the {which[other]} found no "
+                f"lower end, and did not sustain {per_s(max(below))}, which is not above what the "
+                f"{which[better]} sustains"
+            )
+        return ""
+
     @property
     def stand(self) -> tuple[int, int]:
         """Which runs stand for either side."""
@@ -85,6 +137,10 @@ class Of:
                 found.failed.append(fate.why)
                 found.untried += not fate.trials
         return found
+
+
+def _known(rates: Iterable[float | None]) -> list[float]:
+    return [rate for rate in rates if rate]
 
 
 def _most_low(fates: Sequence[Fate | None]) -> str:

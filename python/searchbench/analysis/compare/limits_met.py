@@ -90,7 +90,10 @@ def _of_search(
     known = not rough(one) and (closed or bool(side and reaches))
     up_to, which = one.broken_up_to, ("first", "second")[side]
     low = "" if up_to is None else f"the {which} breaks the promise at {per_s(up_to)} and below"
-    return Fate(COUNTS, _ended(run, name), stands=closed, known=known, low=low)
+    holds, fails = (None, None) if rough(one) else (one.holds, one.fails)
+    return Fate(
+        COUNTS, _ended(run, name), stands=closed, known=known, low=low, holds=holds, fails=fails
+    )
 
 
 def _ended(run: Run, name: str) -> str:
@@ -127,6 +130,8 @@ def unknown(one: Of, lines: Sequence[RecordLine]) -> str:
         span = line.ratio.interval if line.ratio else None
         if span is not None and span.high < 1 and (why := one.unordered(line.ratio)):
             return f"at most it sustains less, but {why}"
+        if why := one.beyond(line.ratio):
+            return why
     ended = [fate.why for fate in own if fate.why]
     if len(ended) * len(first) > sum(bool(fate.why) for fate in first) * len(own):
         return f"{ended[0]}, in {len(ended)} of {len(own)} searches of the second"

@@ -1,17 +1,21 @@
 """Were two trials driven with the same load? What differs there is in every speed.
 
-How long they were driven and warmed up is left out: what that does is in their states.
+The roles beside the readers are part of it: a busier writer takes more from them. How long they
+were driven and warmed up is left out: what that does is in their states.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from searchbench.record import Trial
 from searchbench.spec import defaults
 from searchbench.workload.load_table import SPEC_KEYS
+from searchbench.workload.roles import ROLE_KEYS
 
 USUAL = defaults(SPEC_KEYS)
+_OF_ROLES = defaults(ROLE_KEYS)
 # By kind, what else the server or the clock sees of a load.
 _OF_ALL = ("kind", "order", "timeout_s", "idle")
 _OF_KIND = {
@@ -30,6 +34,9 @@ def differing(a: Trial, b: Trial, matched: tuple[str, ...] = ()) -> str:
     keys = [key for key in dict.fromkeys((*mine, *other)) if key not in matched]
     if mine["kind"] != other["kind"]:
         keys = ["kind"]
+    for key, one, two in _roles(a, b):
+        mine[key], other[key] = one, two
+        keys.append(key)
     found = [
         f"{key} {_said(mine.get(key))} and {_said(other.get(key))}"
         for key in keys
@@ -51,6 +58,23 @@ def _of(trial: Trial) -> dict[str, Any]:
         found |= {"cache_hit": cache.wanted_hit, "cache_law": cache.distribution}
         found["exponent of cache_law"] = cache.exponent
     return found
+
+
+def _roles(a: Trial, b: Trial) -> Iterator[tuple[str, Any, Any]]:
+    """Each key of the roles beside the readers, with its value in either trial; None: has none.
+
+    One that is idle does nothing. What an old record does not have is at its default.
+    """
+    first, second = ({r.name: r for r in t.beside if not r.idle} for t in (a, b))
+    for name in dict.fromkeys((*first, *second)):
+        x, y = first.get(name), second.get(name)
+        if x is None or y is None or x.does != y.does:
+            yield f"role {name}", x and x.does, y and y.does
+            continue
+        for key in dict.fromkeys((*x.keys, *y.keys)):
+            if key != "idle":
+                usual = _OF_ROLES.get(key)
+                yield f"{key} of role {name}", x.keys.get(key, usual), y.keys.get(key, usual)
 
 
 def _said(value: Any) -> str:
