@@ -39,7 +39,7 @@ _SHOWN = 4  # treatments that are named
 _NAMED = 20  # of those that are on one record alone
 OVER = {
     "asked": ", over everything asked, whatever is answered",
-    "counted": ", over all requests, as counted",
+    "counted": ", over all requests, each at the usual cost of its query",
 }
 RUNS_UNKNOWN = (
     "How much runs of the same thing differ is not known, and no interval covers it: run both "

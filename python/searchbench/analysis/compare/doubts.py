@@ -8,6 +8,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product, starmap
+from statistics import fmean
 
 from searchbench.analysis.compare import (
     builds,
@@ -18,6 +19,7 @@ from searchbench.analysis.compare import (
     standing,
     state,
     taken,
+    uncounted,
     whole,
 )
 from searchbench.analysis.compare.run import Key, Run
@@ -160,7 +162,9 @@ def of(
     ]
     if gain:
         limits.append((math.inf, line.answers_doubt))
-    limits += [(math.inf, found) for of in (_of_lag, _of_others) if (found := of(line, sides))]
+    limits += [
+        (math.inf, found) for of in (_of_lag, _of_others, _of_count) if (found := of(line, sides))
+    ]
     if log > 0 and line.over == "counted":
         limits.append((math.inf, "a gain is not resolved without one mix of queries"))
     elif line.over == "counted" and not all(starmap(_clients_known, chain(*sides))):
@@ -191,6 +195,23 @@ def _of_others(line: RecordLine, sides: Sides) -> str:
     which, *both = _winners_first(line, sides)
     of = [[t for _, run, key in side for t in run.valid(key).values()] for side in both]
     return taken.why(which, taken.floor(of[0], of[1], line.metric), line.ratio, _noise(line))
+
+
+def _of_count(line: RecordLine, sides: Sides) -> str:
+    """Why what was counted over all runs says less than the ratio; empty: it does not."""
+    assert line.ratio is not None
+    made = line.over == "counted" or uncounted.COUNTED in line.reason
+    if line.metric != "throughput" or not made or not any(line.failed):
+        return ""
+    rates = [
+        [run.by_key[key].figures["throughput"].value for _, run, key in side
+         if "throughput" in run.by_key[key].figures]
+        for side in sides
+    ]  # fmt: skip
+    if not all(rates) or not all(map(all, rates)):
+        return ""
+    means = [math.exp(fmean(map(math.log, own))) for own in rates]
+    return failed.of_count(line.ratio, means, ("the first", "the second"))
 
 
 def _winners_first(line: RecordLine, sides: Sides) -> tuple[str, Side, Side]:

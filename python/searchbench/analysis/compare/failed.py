@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 
 from searchbench.analysis.compare import kept
 from searchbench.analysis.compare.mix import timed
-from searchbench.analysis.judgement import Comparison, TreatmentResult, TrialResult
+from searchbench.analysis.judgement import Comparison, Estimate, TreatmentResult, TrialResult
 from searchbench.analysis.trial import latency
 from searchbench.analysis.trial.measured import Samples
 from searchbench.analysis.trial.replies import OTHERWISE
-from searchbench.analysis.words import listed, percent
+from searchbench.analysis.words import digits, listed, percent
 from searchbench.record.trial import Load
 
 NAMED = 3  # methods that failed; more are counted
@@ -138,11 +138,33 @@ def against(
     every = of_all[winner.treatment], of_all[rival.treatment]
     lacking = uncounted(*every, of_both, c.metric)
     if kept.COUNTED in c.reason:
+        if kept.ALIKE in c.reason:
+            return kept.OTHER_WORK
         lacking = 1.0  # it is in the ratio
     elif samples is not None and c.metric == "throughput":
         each = [[kept.of(t, load, samples)] for t, load in zip(every, of_both, strict=True)]
         lacking = max(lacking, kept.made(*each))
     return why(winner.label, failed=bool(share(winner))) if ratio <= lacking else ""
+
+
+def of_count(ratio: Estimate, rates: Sequence[float], names: Sequence[str]) -> str:
+    """Why a ratio of throughputs, of b over a, that has the time in no latency in it says more than
+    was counted, where requests failed; empty: it does not.
+
+    It weighs what was answered by what it costs. If a query fails on one side and is answered on
+    the other, who answers it did more work by that, though both answered as many. ``rates``: the
+    requests answered in a second of a and of b.
+    """
+    sign = 1 if ratio.value > 1 else -1
+    log, counted = sign * math.log(ratio.value), sign * math.log(rates[1] / rates[0])
+    half = 0.0
+    if span := ratio.interval:
+        half = math.log(span.high / span.low) / 2 if span.low > 0 else math.inf
+    if counted >= log - max(half, kept.MARGIN):
+        return ""
+    both = zip(names, rates, strict=True)
+    each = " and ".join(f"{name} answered {digits(rate)}" for name, rate in both)
+    return f"{each} requests in a second, so it is in what these cost: {kept.OTHER_WORK}"
 
 
 def why(winner: str, *, failed: bool, otherwise: bool = False) -> str:

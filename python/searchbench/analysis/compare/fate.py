@@ -72,8 +72,9 @@ class Of:
         with both, a clause; empty: they do not.
 
         Against a loss: the second sustains in one of them what the first does, or the first does
-        not sustain in one what the second does. Against a gain: the reverse. Where neither is
-        shown: the first sustains in one of them more than any of the second.
+        not sustain in one what the second does, or no rate at all. Against a gain: the reverse, but
+        for the last. Where neither is shown: the first sustains in one of them more than any of
+        the second.
         """
         sides = [[fate for fate in own if fate is not None and fate.what == COUNTS]
                  for own in self.fates]  # fmt: skip
@@ -84,6 +85,10 @@ class Of:
         better = 1 if span.high < 1 else 0  # the side that may not be as good as this
         other = 1 - better
         shown = not span.low <= 1 <= span.high
+        lost = [fate.why for fate in self.fates[0] if fate and fate.what not in (COUNTS, SPOILT)]
+        if shown and better and lost:  # what the second lost is told in any case
+            there = sum(fate is not None for fate in self.fates[0])
+            return f"in {len(lost)} of {there} searches of the first no limit exists ({lost[0]})"
         reached = (
             min(_known(fate.holds for fate in closed[other]), default=None)
             if shown

@@ -36,6 +36,12 @@ class Kept:
 
 Side = Sequence[Sequence[Kept]]  # by run, by trial
 COUNTED = "so the ratio is of what was counted"  # in every reason that says so
+ALIKE = f"{COUNTED}, each request alike"
+OTHER_WORK = (
+    "requests that one side answers fail on the other, and by what they cost the ratio would be "
+    "another"
+)
+MARGIN = 0.02  # on logs: by how much a ratio may say more than the count
 
 
 def in_trial(measured: Measured, load: Load) -> Kept | None:
@@ -73,12 +79,19 @@ def change(a: Side, b: Side) -> tuple[float, float]:
 
 
 def as_counted(
-    logs: Sequence[float], blocks: Sequence[tuple[Kept | None, Kept | None]], *, lacking: bool
+    logs: Sequence[float],
+    blocks: Sequence[tuple[Kept | None, Kept | None]],
+    alike: Sequence[float],
+    *,
+    lacking: bool,
 ) -> tuple[list[float], str]:
     """The logs of ratios over a mix, by block, with the time that no latency contains, if there
     surely is some: in all blocks together, or in one of them; and why they are.
 
-    ``blocks``: both sides of each. ``lacking``: the latencies of a trial do not add up.
+    ``blocks``: both sides of each. ``lacking``: the latencies of a trial do not add up. ``alike``:
+    where requests failed, the logs of the ratios of all that were answered; else empty. These are
+    the result where they say less: a query that one side answers and the other fails is in no mix,
+    but its time is in the latencies of the one side, and in none of the other.
     """
     both = [(a, b) for a, b in blocks if a is not None and b is not None]
     if not both or len(both) < len(logs):
@@ -87,6 +100,9 @@ def as_counted(
     if not lacking and abs(log) <= half and not any(_surely(*pair, len(both)) for pair in both):
         return [*logs], ""
     counted = [mixed + b.log - a.log for mixed, (a, b) in zip(logs, both, strict=True)]
+    sign = math.copysign(1.0, fmean(counted))
+    if alike and sign * (fmean(counted) - fmean(alike)) > MARGIN:
+        return [*alike], f"clients waited for replies that no latency contains, {ALIKE}"
     return counted, f"clients waited for replies that no latency contains, {COUNTED}"
 
 

@@ -199,11 +199,13 @@ def behind(measured: Measured, other: Ints) -> float:
 
 def said(n: int, of: int, what: str = "queries") -> str:
     """Why a ratio is not resolved that is not beyond ``by_the_queue``, a clause. ``n`` of what was
-    asked: answered otherwise; 0: only in other classes.
+    asked: answered otherwise; 0: only such as are in no ratio (of other classes, say).
     """
-    which = f"the {n} of {of} {what}" if n else f"{what} of other classes"
+    which = f"the {n} of {of} {what} that they answer otherwise"
+    if not n:
+        which = f"{what} that they answer otherwise, none of them in the ratio,"
     return (
-        f"{which} that they answer otherwise {SHARED}, and waiting behind them, or caches that "
+        f"{which} {SHARED}, and waiting behind them, or caches that "
         "they emptied, could make the whole difference; make both answer these alike, or ask both "
         "without them"
     )

@@ -328,6 +328,7 @@ def _draft(
     lacking: dict[str, None] = {}
     mingled = False
     shares: list[tuple[kept.Kept | None, kept.Kept | None]] = []
+    every: list[float] = []  # of all that was answered
     both_valid = sorted(mine.keys() & other.keys())
     for block in both_valid:
         trials = mine[block], other[block]
@@ -348,6 +349,8 @@ def _draft(
             if x and y:
                 first, second = (kept.in_trial(m, load) for _, m, load in sides)
                 shares.append((first, second))
+                rates = [m.query.size / m.window_s for _, m, _ in sides]
+                every.append(math.log(rates[1] / rates[0]))
         elif timed(metric) and alike is not None:
             both = [samples.measured(trial.trial) for trial in trials]
             mix = Mix(both[0], both[1], alike)
@@ -357,7 +360,8 @@ def _draft(
         if x and y:
             logs.append(math.log(y / x) if metric == "throughput" else math.log(x / y))
     if members is None:
-        logs, counted = kept.as_counted(logs, shares, lacking=bool(lacking))
+        fail = any(map(failed.share, (a, b)))
+        logs, counted = kept.as_counted(logs, shares, every if fail else [], lacking=bool(lacking))
         if counted:
             blank = replace(blank, reason=_join(blank.reason, counted))
             lacking = {}

@@ -222,16 +222,16 @@ def _lines(
         if every.values and timed(metric):
             at = replace(line, queries_used=every.asked, queries_measured=every.queries)
             if metric == "throughput" and (why := every.unknown or unknown):
-                said = f"{why}; the ratio is of all requests, as counted"
+                said = f"{why}; the ratio is of all requests, each at the usual cost of its query"
                 values = whole.counted(a, b, key, every.blocks)
                 of_all = _ratio(replace(at, over="counted", reason=said),
                                 [one for one in values if all(one)])  # fmt: skip
             elif over.less and pair is not None:
                 n = pair.agreement.queries - pair.agreement.agreeing
-                said = (
-                    f"over everything that both measured, though {n} of {pair.agreement.queries} "
-                    f"queries are answered otherwise: {STANDS}"
-                )
+                though = f"{n} of {pair.agreement.queries} queries are answered otherwise"
+                if not n:
+                    though = "some queries were not answered when they were asked alone"
+                said = f"over everything that both measured, though {though}: {STANDS}"
                 of_all = _ratio(replace(at, over="asked", reason=said), every.values[metric])
         sides = (a, b), key, changed, pair
         yield beside.held(draft, *sides), of_all and beside.held(of_all, *sides)

@@ -177,16 +177,18 @@ def _group(
 ) -> _Group:
     """``ranked``: by figure; ``rivals``: all that were asked the same, also without a figure.
 
-    The leader has the best figure of those that lose to nobody: figures are over all queries,
-    comparisons over those that agree.
+    The leader is of those that lose to nobody the one that wins most often, and of these the one
+    with the best figure: figures are over all queries and all its blocks, comparisons over the
+    queries that agree and the blocks that both have.
     """
     there = {t.treatment for t in rivals if not t.failed}
 
     def met(t: TreatmentResult) -> dict[str, Comparison]:
         return {c.b: c for c in _of_first(t, own) if c.b in there}
 
-    unbeaten = (t for t in ranked if not any(c.verdict == "slower" for c in met(t).values()))
-    first = next(unbeaten, ranked[0])
+    verdicts = {t.treatment: [c.verdict for c in met(t).values()] for t in ranked}
+    unbeaten = [t for t in ranked if "slower" not in verdicts[t.treatment]]
+    first = max(unbeaten, key=lambda t: verdicts[t.treatment].count("faster"), default=ranked[0])
     found = met(first)
     # A method that fails is no rival there.
     others = [t for t in rivals if t is not first and not t.failed]
