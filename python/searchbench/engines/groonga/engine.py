@@ -85,8 +85,8 @@ class Groonga(Engine):
             switch("index_first", False, index=True): "make the text indexes before the documents "
             "are put in, instead of after",
             switch("clear_locks", False): "when a process that writes is started again after a "
-            "fault, have `lock_clear` first remove the locks that it left in the database; without "
-            "it, `load` may wait for one for ever",
+            "fault, `lock_clear` first removes the locks that it left in the database; otherwise "
+            "`load` may wait for such a lock for ever",
         }
     )
 
