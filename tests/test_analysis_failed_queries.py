@@ -97,16 +97,29 @@ def test_who_answers_all_of_it_sooner_is_still_faster(tmp_path: Path) -> None:
     assert (c.verdict, best) == ("faster", "b")
 
 
-def test_a_costly_query_that_fails_in_the_second_of_two_records_is_no_loss_of_throughput(
-    tmp_path: Path,
-) -> None:
-    def runs(name: str, share: float, seed: int) -> list[Record]:
-        of = {"it": (server(0.5), share)}
-        return [study(tmp_path / f"{name}{i}", of, seed + i, blocks=3) for i in range(4)]
+def runs(path: Path, costly_s: float, share: float, seed: int) -> list[Record]:
+    of = {"it": (server(costly_s), share)}
+    return [study(path / str(seed + i), of, seed + i, blocks=3) for i in range(4)]
 
-    first, later = runs("a", 0.0, 1), runs("b", 1.0, 11)
+
+@pytest.mark.parametrize(
+    ("costly_s", "shares", "why"),
+    [
+        ((0.5, 0.5), (0.0, 1.0), "it seems"),
+        ((0.5, 1.0), (1.0, 0.0), "fewer requests, though not by what they cost"),
+    ],
+    ids=["fails now", "failed before, and is answered late"],
+)
+def test_of_two_records_neither_a_loss_nor_its_absence_is_told(
+    tmp_path: Path, costly_s: tuple[float, float], shares: tuple[float, float], why: str
+) -> None:
+    first, later = (
+        runs(tmp_path, costly, share, seed)
+        for costly, share, seed in zip(costly_s, shares, (1, 11), strict=True)
+    )
     found = compare_records(first[0], later[0], 0.05, first[1:], later[1:])
     (line,) = (c for c in found.comparisons if c.metric == "throughput")
     assert line.verdict == "not resolved"
     assert kept.OTHER_WORK in line.reason
     assert (found.regressed, found.beyond_threshold, [*found.not_known]) == (None, False, ["it"])
+    assert why in found.not_known["it"]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from searchbench.analysis.compare import chance as by_chance
-from searchbench.analysis.compare import otherwise, uncounted
+from searchbench.analysis.compare import kept, otherwise, uncounted
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine, TrialResult
 from searchbench.analysis.stats.distributions import more_often
@@ -177,6 +177,9 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
         if seems is not None and seems.ratio is not None:
             worse = f"{100 * (1 - seems.ratio.value):.1f} % worse by {_words(seems.metric)}"
             not_known.setdefault(label, f"it seems {worse}, which is not resolved: {seems.reason}")
+        fewer = next((why for line in own if (why := _fewer(line, threshold))), "")
+        if fewer:
+            not_known.setdefault(label, fewer)
         if why := _more_often(a, b, chance):
             not_known[label] = f"{not_known[label]}; {why}" if label in not_known else why
         if most:
@@ -205,6 +208,18 @@ def _seems_lost(line: RecordLine, threshold: float) -> bool:
         return False
     noise = line.run_sd is None and abs(math.log(ratio.value)) <= math.log(line.floor)
     return span.high < 1 - threshold if noise else span.high < 1
+
+
+def _fewer(line: RecordLine, threshold: float) -> str:
+    """That it answered fewer requests than before by more than the threshold, though not by their
+    cost: some of them failed before. A clause; empty: it did not.
+    """
+    if kept.OTHER_WORK not in line.reason or line.value_a is None or line.value_b is None:
+        return ""
+    ratio = line.value_b.value / line.value_a.value if line.value_a.value else 1.0
+    if line.ratio is None or line.ratio.value < 1 - threshold or ratio >= 1 - threshold:
+        return ""
+    return f"it answered {100 * (1 - ratio):.1f} % fewer requests, though not by what they cost"
 
 
 def _apart(line: RecordLine, threshold: float, nothing: bool) -> bool:
