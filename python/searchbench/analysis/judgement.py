@@ -812,7 +812,9 @@ class RecordLine:
     ``over``: of trials and steps, what the ratio is over: "alike", those that both answer alike;
     "asked", all that both measured, where that is the lesser ratio; "counted", all requests, as no
     mix is known (``reason`` says why). ``ran_already``: a run of either side is of a system that
-    ran already, so searchbench started none.
+    ran already, so searchbench started none. ``answered``: of
+    throughput where requests failed and ``ratio`` weighs them by what they cost, the second's
+    requests answered in a second over the first's, each counted alike; None: else.
     """
 
     label: str
@@ -841,6 +843,7 @@ class RecordLine:
     over: Literal["alike", "asked", "counted"] = "alike"
     start_floor: float = 1.0
     ran_already: bool = False
+    answered: float | None = None
 
     @property
     def runs_known(self) -> bool:

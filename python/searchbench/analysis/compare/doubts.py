@@ -162,9 +162,11 @@ def of(
     ]
     if gain:
         limits.append((math.inf, line.answers_doubt))
-    limits += [
-        (math.inf, found) for of in (_of_lag, _of_others, _of_count) if (found := of(line, sides))
-    ]
+    limits += [(math.inf, found) for of in (_of_lag, _of_others) if (found := of(line, sides))]
+    if rates := _answered(line, sides):
+        line = replace(line, answered=rates[1] / rates[0])
+        if why := failed.of_count(ratio, rates, ("the first", "the second")):
+            limits.append((math.inf, why))
     if log > 0 and line.over == "counted":
         limits.append((math.inf, "a gain is not resolved without one mix of queries"))
     elif line.over == "counted" and not all(starmap(_clients_known, chain(*sides))):
@@ -197,21 +199,21 @@ def _of_others(line: RecordLine, sides: Sides) -> str:
     return taken.why(which, taken.floor(of[0], of[1], line.metric), line.ratio, _noise(line))
 
 
-def _of_count(line: RecordLine, sides: Sides) -> str:
-    """Why what was counted over all runs says less than the ratio; empty: it does not."""
-    assert line.ratio is not None
-    made = line.over == "counted" or uncounted.COUNTED in line.reason
-    if line.metric != "throughput" or not made or not any(line.failed):
-        return ""
+def _answered(line: RecordLine, sides: Sides) -> list[float]:
+    """The requests that either side answered in a second, over all runs, where some failed and the
+    ratio weighs them by what they cost; else empty.
+    """
+    weighed = line.over == "counted" or uncounted.COUNTED in line.reason
+    if line.metric != "throughput" or not weighed or not any(line.failed):
+        return []
     rates = [
         [run.by_key[key].figures["throughput"].value for _, run, key in side
          if "throughput" in run.by_key[key].figures]
         for side in sides
     ]  # fmt: skip
     if not all(rates) or not all(map(all, rates)):
-        return ""
-    means = [math.exp(fmean(map(math.log, own))) for own in rates]
-    return failed.of_count(line.ratio, means, ("the first", "the second"))
+        return []
+    return [math.exp(fmean(map(math.log, own))) for own in rates]
 
 
 def _winners_first(line: RecordLine, sides: Sides) -> tuple[str, Side, Side]:

@@ -139,7 +139,7 @@ def against(
     lacking = uncounted(*every, of_both, c.metric)
     if kept.COUNTED in c.reason:
         if kept.ALIKE in c.reason:
-            return kept.OTHER_WORK
+            return kept.BY_COST
         lacking = 1.0  # it is in the ratio
     elif samples is not None and c.metric == "throughput":
         each = [[kept.of(t, load, samples)] for t, load in zip(every, of_both, strict=True)]
@@ -148,12 +148,11 @@ def against(
 
 
 def of_count(ratio: Estimate, rates: Sequence[float], names: Sequence[str]) -> str:
-    """Why a ratio of throughputs, of b over a, that has the time in no latency in it says more than
-    was counted, where requests failed; empty: it does not.
+    """Why a ratio of throughputs, of b over a, that weighs requests by what they cost says more
+    than was counted, where some failed, a clause; empty: it does not.
 
-    It weighs what was answered by what it costs. If a query fails on one side and is answered on
-    the other, who answers it did more work by that, though both answered as many. ``rates``: the
-    requests answered in a second of a and of b.
+    If a query fails on one side and is answered on the other, who answers it did more work by its
+    cost, though both answered as many. ``rates``: the requests answered in a second of a and of b.
     """
     sign = 1 if ratio.value > 1 else -1
     log, counted = sign * math.log(ratio.value), sign * math.log(rates[1] / rates[0])
@@ -164,7 +163,10 @@ def of_count(ratio: Estimate, rates: Sequence[float], names: Sequence[str]) -> s
         return ""
     both = zip(names, rates, strict=True)
     each = " and ".join(f"{name} answered {digits(rate)}" for name, rate in both)
-    return f"{each} requests in a second, so it is in what these cost: {kept.OTHER_WORK}"
+    return (
+        f"{each} requests in a second, so the difference is in what these cost, and what those "
+        "that failed would have cost is not known"
+    )
 
 
 def why(winner: str, *, failed: bool, otherwise: bool = False) -> str:

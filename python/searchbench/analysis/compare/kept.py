@@ -37,10 +37,7 @@ class Kept:
 Side = Sequence[Sequence[Kept]]  # by run, by trial
 COUNTED = "so the ratio is of what was counted"  # in every reason that says so
 ALIKE = f"{COUNTED}, each request alike"
-OTHER_WORK = (
-    "requests that one side answers fail on the other, and by what they cost the ratio would be "
-    "another"
-)
+BY_COST = "some requests failed, and weighed by what requests cost the ratio would be another"
 MARGIN = 0.02  # on logs: by how much a ratio may say more than the count
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from searchbench.analysis.compare import chance as by_chance
-from searchbench.analysis.compare import kept, otherwise, uncounted
+from searchbench.analysis.compare import otherwise, uncounted
 from searchbench.analysis.compare.run import Key, Run
 from searchbench.analysis.judgement import RecordLine, TrialResult
 from searchbench.analysis.stats.distributions import more_often
@@ -211,15 +211,15 @@ def _seems_lost(line: RecordLine, threshold: float) -> bool:
 
 
 def _fewer(line: RecordLine, threshold: float) -> str:
-    """That it answered fewer requests than before by more than the threshold, though not by their
-    cost: some of them failed before. A clause; empty: it did not.
+    """That it answered fewer requests than before by more than the threshold, though not by what
+    they cost: some of them failed before. A clause; empty: it did not.
     """
-    if kept.OTHER_WORK not in line.reason or line.value_a is None or line.value_b is None:
+    if line.answered is None or line.ratio is None or line.answered >= 1 - threshold:
         return ""
-    ratio = line.value_b.value / line.value_a.value if line.value_a.value else 1.0
-    if line.ratio is None or line.ratio.value < 1 - threshold or ratio >= 1 - threshold:
+    if line.verdict != "not resolved" or line.ratio.value < 1 - threshold:
         return ""
-    return f"it answered {100 * (1 - ratio):.1f} % fewer requests, though not by what they cost"
+    fewer = 100 * (1 - line.answered)
+    return f"it answered {fewer:.1f} % fewer requests in a second, though not by what they cost"
 
 
 def _apart(line: RecordLine, threshold: float, nothing: bool) -> bool:
