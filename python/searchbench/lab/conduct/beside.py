@@ -94,7 +94,11 @@ class Beside:
     @property
     def gone(self) -> bool:
         """Did the service not come back from it?"""
-        return any(part.run.fault and part.run.fault.trouble for part in self.parts)
+        return any(
+            part.run.fault
+            and (part.run.fault.trouble or (part.run.fault.begun and part.run.failed))
+            for part in self.parts
+        )
 
 
 def prepare(session: Session) -> None:
