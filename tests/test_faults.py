@@ -271,7 +271,7 @@ def test_a_lock_that_a_kill_left_is_cleared_or_named(
     monkeypatch.setattr(deploy, "_STOP_TIMEOUT_S", 3.0)  # with such a lock it does not stop either
     text = KILLED.replace("clear_locks = true", f"clear_locks = {str(cleared).lower()}")
     text = text.replace('idle" = [false, true]', 'idle" = [false]')
-    text = text.replace("seconds = 9", "timeout_s = 2\nseconds = 4")
+    text = text.replace("seconds = 9", "timeout_s = 2\nseconds = 8")
     record = run(text, tmp_path)
     done = happened(crashed(record))
     (writer,) = (role for role in crashed(record).beside if role.does == "write")
