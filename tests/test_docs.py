@@ -14,6 +14,7 @@ from searchbench.engines import ENGINES
 from searchbench.record import IO, PROBE, REPLIES, SAMPLES
 from searchbench.record.trial import Trial
 from searchbench.study import read_study
+from searchbench.study.inputs import look
 from searchbench.study.planner import make_plan
 from searchbench.study.reference import reference
 
@@ -28,6 +29,7 @@ def test_the_reference_of_study_files_is_that_of_the_code() -> None:
 def test_shipped_studies_are_right_and_say_what_to_look_for(path: Path) -> None:
     study = read_study(path)
     plan = make_plan(study)
+    look(study, plan, alone=True)  # as `check` does: a StudyError where an input is not enough
     assert plan.trials or plan.judging.measure == "capacity"
     assert len(study.analysis) > 200
 

@@ -17,6 +17,7 @@ from searchbench.cli import app
 from searchbench.errors import SearchbenchError
 from searchbench.record import open_record
 from searchbench.study import read_study
+from searchbench.study.inputs import look
 from searchbench.study.planner import make_plan
 from searchbench.study.quick import read_quick
 from searchbench.terminal.progress import outlook
@@ -40,7 +41,9 @@ warmup_s = 10
 
 @pytest.mark.parametrize("path", sorted((ROOT / "studies").glob("*.toml")), ids=lambda p: p.stem)
 def test_every_shipped_study_has_a_first_look(path: Path) -> None:
-    plan, usual = make_plan(read_quick(path)), make_plan(read_study(path))
+    quick = read_quick(path)
+    plan, usual = make_plan(quick), make_plan(read_study(path))
+    look(quick, plan, alone=True)
     assert plan.judging.first_look
     assert plan.estimated_s < usual.estimated_s
     assert plan.question == usual.question
