@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from searchbench.analysis.judgement import Estimate
+from searchbench.analysis.judgement import Estimate, OverloadSeen
 from searchbench.analysis.overload import results, until
 from searchbench.analysis.roles import faults
 from searchbench.analysis.roles.model import FaultResult
 from searchbench.analysis.trial import overload
+from searchbench.analysis.trial.classes import Classes
 from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.analysis.trial.recovery import (
     STEPS,
+    Bound,
     Normal,
     again,
     bounds,
@@ -29,6 +33,8 @@ from searchbench.workload.shape import shape_of
 
 RATE, S = 400, 10**9
 LOST = 6
+Floats = NDArray[np.float64]
+EDGES_S = np.linspace(0, 45, 10)
 
 
 def open_trace(seconds: float, down: tuple[float, float], drained: float) -> Trace:
@@ -69,7 +75,7 @@ def test_answers_are_normal_once_the_backlog_is_gone(drained: float) -> None:
     normal = known(trace, 10)
     found = again(trace, normal, 12 * S, 30 * S)
     # What waits no longer than the limit is normal already, and a few of a span may be late.
-    early = normal.limit_s + normal.allowed * normal.span_s
+    early = normal.limit_s + normal.bounds[0].allowed * normal.span_s
     assert drained - early - normal.step_s <= 12 + found.after_s <= drained + normal.step_s
     assert found.later == 0
     assert found.looked_s == 18
@@ -140,7 +146,7 @@ def test_an_overload_after_which_answers_are_normal_now_and_then_says_so() -> No
     done = at + np.where(bad, S, 2_000_000)
     zeros = np.zeros(due.size, np.uint32)
     trace = Trace(zeros, zeros.astype(np.uint8), at, at, at, done, (0, 45 * S))
-    seen = overload.of_trial(shape, trace, None, ["p90 < 200ms"])
+    seen, _ = overload.of_trial(shape, trace, None, ["p90 < 200ms"], EDGES_S)
     trial: Any = SimpleNamespace(counts=True, shaped=SimpleNamespace(overloads=seen))
     treatment: Any = SimpleNamespace(treatment="t", label="t", levels={}, trials=(trial,) * 3)
     (found,) = results([treatment])
@@ -175,15 +181,76 @@ def test_where_nothing_was_normal_nothing_is_said() -> None:
 
 def test_a_promise_says_what_is_in_time_and_how_many_may_not_be() -> None:
     trace = open_trace(40, (10, 12), 20)
-    (promise,) = parse_promise("p99 < 3s")
+    promise = parse_promise("p99 < 3s")
     normal = normal_before(trace, 0, 10 * S, closed=False, promise=promise)
     assert isinstance(normal, Normal)
-    assert (normal.limit_s, normal.allowed) == (3.0, 0.01)
+    assert normal.bounds == (Bound(3.0, 0.01, "p99 < 3s"),)
     # From 20 s back by the limit: what is due then waits for less.
     assert again(trace, normal, 12 * S, 40 * S).after_s == pytest.approx(5.0, abs=0.1)
-    (broken,) = parse_promise("p99 < 1ms")
+    broken = parse_promise("p99 < 1ms")
     said = normal_before(trace, 0, 10 * S, closed=False, promise=broken)
     assert said == "before it the promise was not kept, so there is no normal to come back to"
+
+
+def overloaded(
+    slow: Callable[[Floats, Floats], np.ndarray], failed: float = 0.0, reports: float = 0.1
+) -> Trace:
+    """10 s, then 5 s at twice the rate of which all is late, then 30 s of which some is ``slow``
+    (by when it is due and by lot); ``reports`` have a class of their own, the others are searches.
+    """
+    rng = np.random.default_rng(4)
+    due = np.concatenate([np.arange(0, 10, 1 / RATE), np.arange(10, 15, 1 / RATE / 2),
+                          np.arange(15, 45, 1 / RATE)])  # fmt: skip
+    report = rng.random(due.size) < reports
+    late = (due >= 10) & (due < 15) | (due >= 15) & slow(report, rng.random(due.size))
+    at = np.round(due * S).astype(np.int64)
+    lost = (due >= 15) & (rng.random(due.size) < failed)
+    outcome = np.where(lost, LOST, 0).astype(np.uint8)
+    classes = Classes(("search", "report"), np.array([0, 1], np.uint8))
+    done = at + np.where(late, 3 * S, 2_000_000)
+    times = at, at, at, np.where(lost, NEVER, done), (0, 45 * S)
+    return Trace(report.astype(np.uint32), outcome, *times, classes=classes)
+
+
+def after_overload(trace: Trace, *promises: str) -> OverloadSeen:
+    shape = shape_of([[10, RATE], [5, 2 * RATE], [30, RATE]])
+    ((seen,), _) = overload.of_trial(shape, trace, None, promises, EDGES_S)
+    return seen
+
+
+def test_of_a_promise_each_condition_is_kept_before_answers_are_normal() -> None:
+    some = overloaded(lambda _, lot: lot < 0.4)
+    assert after_overload(some, "p50 < 20ms").normal_s == pytest.approx(0, abs=0.05)
+    for promise in ("p50 < 20ms and p99 < 100ms", "p99 < 100ms, p50 < 20ms"):
+        seen = after_overload(some, promise)
+        assert seen.normal_s == math.inf
+        assert "(p50 < 20ms)" in seen.bounds
+        assert "(p99 < 100ms)" in seen.bounds
+        assert (seen.limit_s, seen.in_time) == (0.1, "below 100 ms"), "a median is for most"
+    wrong = overloaded(lambda *_: False, failed=0.08)
+    assert after_overload(wrong, "p90 < 100ms").normal_s == pytest.approx(0, abs=0.05)
+    assert after_overload(wrong, "errors < 1%, p90 < 100ms").normal_s == math.inf
+    assert after_overload(wrong, "errors < 1%").normal_s == math.inf, "none of it is about times"
+
+
+def test_a_condition_for_a_class_is_about_its_requests_alone() -> None:
+    reports = overloaded(lambda report, _: report)
+    both = "search: p90 < 100ms; report: p99 < 500ms"
+    seen = after_overload(reports, both)
+    assert seen.normal_s == math.inf
+    assert "of the requests of class report due in" in seen.bounds
+    assert (seen.limit_s, seen.in_time) == (0.1, "search: below 100 ms; report: below 500 ms")
+    assert after_overload(reports, "search: p90 < 100ms").normal_s == pytest.approx(0, abs=0.05)
+    searches = overloaded(lambda report, _: ~report)
+    assert after_overload(searches, "report: p99 < 500ms").normal_s == pytest.approx(0, abs=0.2)
+    assert after_overload(searches, both).normal_s == math.inf
+    rare = overloaded(lambda report, _: report, reports=0.01)
+    seen = after_overload(rare, "report: p99 < 500ms")
+    assert seen.normal_s is None, "there are too few of them"
+    assert "s to know what is normal (report: p99 < 500ms)" in seen.why
+    assert after_overload(rare, "other: p99 < 500ms").why == (
+        "no request of class other was due before it"
+    )
 
 
 def test_over_trials_an_infinite_one_is_in_the_middle_and_in_the_range() -> None:
@@ -213,7 +280,7 @@ def test_what_is_known_in_some_trials_is_said_to_be_of_these(known_first: bool) 
     for name, slow in (("well", due < 0), ("wild", (due < 10) & (due % 2 < 0.1))):
         done = at + np.where(slow, S, 2_000_000)
         trace = Trace(zeros, zeros.astype(np.uint8), at, at, at, done, (0, 45 * S))
-        seen[name] = overload.of_trial(shape, trace, None, ["p99 < 200ms"])
+        seen[name], _ = overload.of_trial(shape, trace, None, ["p99 < 200ms"], EDGES_S)
     assert seen["wild"][0].normal_s is None
     trials: list[Any] = [
         SimpleNamespace(counts=True, shaped=SimpleNamespace(overloads=seen[name]))

@@ -99,7 +99,8 @@ class OverloadSeen:
     ``before``, ``after``: the numbers of these two stages, from 1. ``most_per_s``: the greatest
     rate in between, ``times``: of the capacity, None where that is not given. ``answered_per_s``:
     good answers that came in this time; ``in_time_per_s``: of the requests due in it those answered
-    well within ``limit_s`` (that of ``promise``, or twice the p99 before). ``failed``: the share of
+    well within their limits (``in_time`` has them: those of ``promise``, or twice the p99 before),
+    of which ``limit_s`` is the least, and 0 where there is none. ``failed``: the share of
     the requests due in it that were not answered well. ``normal_s``: from its end until answers
     were as before, infinite where they were not in the ``looked_s`` of the stage after it, None
     where that is not known, for the reason ``why``; ``bounds``: what normal is; ``resolution_s``:
@@ -119,6 +120,7 @@ class OverloadSeen:
     in_time_per_s: float
     failed: float
     limit_s: float
+    in_time: str
     promise: str
     normal_s: float | None
     looked_s: float

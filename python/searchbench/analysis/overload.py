@@ -67,7 +67,7 @@ def sentence(found: OverloadResult) -> str:
     said += f"; of {digits(offered)}/s offered {digits(answered)}/s were answered"
     if first.limit_s:
         good = found.figures["in_time_per_s"].value
-        said += f", {digits(good)}/s in time (below {_seconds(first.limit_s)})"
+        said += f", {digits(good)}/s in time ({first.in_time})"
     failed = found.figures["failed"].value
     said += f", and {percent(failed)} failed" if failed else ""
     return f"{said}. {until(found)}"

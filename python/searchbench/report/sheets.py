@@ -142,7 +142,7 @@ FAULTS = (
 
 # A row for each figure of each overload of a treatment; from ``seconds`` to ``promise`` of its
 # first trial.
-_OVERLOAD = ("seconds", "base_per_s", "most_per_s", "times", "limit_s", "promise")
+_OVERLOAD = ("seconds", "base_per_s", "most_per_s", "times", "limit_s", "in_time", "promise")
 OVERLOADS = (
     "treatment", "label", "levels", "overload", "trials", *_OVERLOAD, "not_within", "unknown",
     "late", "figure", "unit", "value", "low", "high", "level", "n", "method",

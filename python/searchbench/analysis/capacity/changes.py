@@ -57,7 +57,11 @@ def changes(
     few clusters that chance may look like all of this.
     """
     found = Changes()
-    slow = [d for d in used if _slow_for_a_part(d, used)]
+    slow = [
+        d
+        for d in used
+        if _slow_for_a_part(d, used) or (d.judged.slowed_s and d.rate_per_s < high * BEYOND)
+    ]
     if slow:
         found.lower.append(
             f"At {_rates(slow)} the server was slower for only a part of the trial. "

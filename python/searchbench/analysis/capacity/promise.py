@@ -31,7 +31,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.capacity import lag, spells, stalls
+from searchbench.analysis.capacity import lag, slowed, spells, stalls
 from searchbench.analysis.judgement import Interval
 from searchbench.analysis.stats import within
 from searchbench.analysis.stats.distributions import beta
@@ -106,7 +106,8 @@ class Judged:
     nothing did. The readers had it easier then, so a promise that was kept says nothing.
     ``lasted_s``: warm-up and window. ``stalls_s``: how long the server gave no reply, each time;
     ``stalled``: these alone broke the promise (stalls.py). ``spells_s``: how long its warm-up was
-    slow, each time, by the time condition that allows the least (spells.py). ``sways``: the
+    slow, each time, by the time condition that allows the least (spells.py); ``slowed_s``: how long
+    a part of its window was, in which replies came more slowly (slowed.py). ``sways``: the
     variance of what the queue grew by, for each request that was due. ``levelled``: it grew, but
     not in the end.
     """
@@ -132,6 +133,7 @@ class Judged:
     stalls_s: tuple[float, ...] = ()
     stalled: bool = False
     spells_s: tuple[float, ...] = ()
+    slowed_s: float = 0.0
     sways: float = 0.0
     levelled: bool = False
 
@@ -201,7 +203,10 @@ def _with_stalls(found: Judged, trace: Trace) -> Judged:
     found = replace(found, lasted_s=trace.window[1] / 1e9)
     limits = [k.condition.limit_ns for k in found.kept if k.condition.limit_ns is not None]
     if strictest := strictest_time(k.condition for k in found.kept):
-        found = replace(found, spells_s=spells.before_window(strictest.limit_ns or 0.0, trace))
+        limit_ns = strictest.limit_ns or 0.0
+        found = replace(found, spells_s=spells.before_window(limit_ns, trace))
+        if not found.seems_kept:
+            found = replace(found, slowed_s=slowed.longest_s(limit_ns, trace))
     lengths = stalls.lengths_s(min(limits), trace) if limits else ()
     if not lengths:
         return found

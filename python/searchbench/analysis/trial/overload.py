@@ -7,6 +7,7 @@ the backlog of an overload is late there, and what comes after it waits behind t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,37 +19,47 @@ from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.workload.load_table import Condition, parse_promise
 from searchbench.workload.shape import Peak, Shape
 
+Floats = NDArray[np.float64]
+
 
 def of_trial(
-    shape: Shape, trace: Trace, capacity_per_s: float | None, promises: Sequence[str]
-) -> tuple[OverloadSeen, ...]:
-    """Each overload of the shape, in order; empty where it has none."""
-    text, promise = _of_times(promises)
-    return tuple(_seen(shape, peak, trace, capacity_per_s, text, promise) for peak in shape.peaks)
+    shape: Shape, trace: Trace, capacity_per_s: float | None, promises: Sequence[str],
+    edges_s: NDArray[np.float64],
+) -> tuple[tuple[OverloadSeen, ...], Curve | None]:  # fmt: skip
+    """Each overload of the shape, in order, and what was answered in time over the whole trial: by
+    the limits of the first overload that has some; None where none has.
+    """
+    promise = _of_times(promises)
+    seen, curve = list[OverloadSeen](), None
+    for peak in shape.peaks:
+        one, limits_s = _seen(shape, peak, trace, capacity_per_s, promise)
+        seen.append(one)
+        if curve is None and one.limit_s:
+            curve = _in_time(trace, limits_s, edges_s)
+    return tuple(seen), curve
 
 
-def in_time(trace: Trace, limit_s: float, edges_s: NDArray[np.float64]) -> Curve:
-    """Requests answered well within the limit, a second, by when they were due."""
-    good = recovery.in_time(trace, limit_s)
+def _in_time(trace: Trace, limits_s: Floats, edges_s: Floats) -> Curve:
+    """Requests answered well within their limits, a second, by when they were due."""
+    good = recovery.in_time(trace, limits_s)
     counts, edges = np.histogram(trace.due[good] / 1e9, edges_s)
     width = np.diff(edges)
     middles = (edges[:-1] + edges[1:]) / 2
     return Curve("in time", tuple(middles.tolist()), tuple((counts / width).tolist()))
 
 
-def _of_times(promises: Sequence[str]) -> tuple[str, Condition | None]:
-    """The first promise with a limit, as it was written, and its first condition on times."""
-    for text in promises:
-        for condition in parse_promise(text):
-            if condition.limit_ns is not None:
-                return condition.text, condition
-    return "", None
+def _of_times(promises: Sequence[str]) -> tuple[Condition, ...]:
+    """The first promise with a condition on times, else the first; empty where there is none."""
+    all_of = [parse_promise(text) for text in promises]
+    timed = (each for each in all_of if any(c.limit_ns is not None for c in each))
+    return next(timed, all_of[0] if all_of else ())
 
 
 def _seen(
-    shape: Shape, peak: Peak, trace: Trace, capacity_per_s: float | None, text: str,
-    promise: Condition | None,
-) -> OverloadSeen:  # fmt: skip
+    shape: Shape, peak: Peak, trace: Trace, capacity_per_s: float | None,
+    promise: Sequence[Condition],
+) -> tuple[OverloadSeen, Floats]:  # fmt: skip
+    """An overload, and what each request had to stay within to be in time."""
     starts = [round(each * 1e9) for each in shape.starts]
     begin, end, stop = starts[peak.before + 1], starts[peak.after], starts[peak.after + 1]
     seconds = (end - begin) / 1e9
@@ -60,15 +71,16 @@ def _seen(
     normal = recovery.normal_before(
         trace, starts[peak.before], begin, closed=False, promise=promise
     )
-    limit_s = promise.limit_ns / 1e9 if promise is not None and promise.limit_ns else 0.0
-    after: recovery.Again | None = None
+    bounds, after = recovery.promised(promise), None
     if isinstance(normal, recovery.Normal):
-        limit_s = normal.limit_s
+        bounds = normal.bounds
         after = recovery.again(trace, normal, end, stop)
-    good = due & recovery.in_time(trace, limit_s)
+    limits_s = recovery.limits_s(trace, bounds)
+    good = due & recovery.in_time(trace, limits_s)
     sent = (trace.due >= begin) & (trace.due < stop) & (trace.sent != NEVER)
     lag = np.maximum(0, trace.sent - np.maximum(trace.due, trace.free))[sent]
-    return OverloadSeen(
+    least_s = float(limits_s.min(initial=math.inf))
+    seen = OverloadSeen(
         before=peak.before + 1,
         after=peak.after + 1,
         start_s=begin / 1e9,
@@ -80,13 +92,15 @@ def _seen(
         answered_per_s=int(np.count_nonzero(came)) / seconds,
         in_time_per_s=int(np.count_nonzero(good)) / seconds,
         failed=int(np.count_nonzero(due & ~well)) / n,
-        limit_s=limit_s,
-        promise=text,
+        limit_s=least_s if math.isfinite(least_s) else 0.0,
+        in_time=recovery.in_time_is(bounds),
+        promise=", ".join(c.text for c in promise),
         normal_s=None if after is None else after.after_s,
         looked_s=(stop - end) / 1e9,
         resolution_s=normal.step_s if isinstance(normal, recovery.Normal) else 0.0,
         later=0.0 if after is None else after.later,
-        bounds=recovery.bounds(normal, text) if isinstance(normal, recovery.Normal) else "",
+        bounds=recovery.bounds(normal) if isinstance(normal, recovery.Normal) else "",
         why=normal if isinstance(normal, str) else "",
         lag_p99_s=float(np.quantile(lag, 0.99)) / 1e9 if lag.size else 0.0,
     )
+    return seen, limits_s

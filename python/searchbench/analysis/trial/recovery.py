@@ -1,11 +1,12 @@
 """Normal, and how long until it: bounds from a time before a disturbance, looked for after it.
 
 Normal is defined by what was before: over a span of time nearly all requests are answered well, as
-a whole, and within a limit; in a closed loop they are also nearly as many. The limit is that of a
-promise, or twice the p99 of before; a p99 that is far from the median would let all requests become
-slower, so without a promise most may not take twice the median either. Answers are normal again
-from the first request on with which such a span begins. The span holds so many requests that chance
-alone seldom makes it look abnormal, and it is moved in small steps, which are the resolution.
+a whole, and within a limit; in a closed loop they are also nearly as many. The limit is twice the
+p99 of before; a p99 that is far from the median would let all requests become slower, so most may
+not take twice the median either. With a promise, normal is that each of its conditions is kept, by
+those requests that it is about. Answers are normal again from the first request on with which such
+a span begins. The span holds so many requests that chance alone seldom makes it look abnormal, and
+it is moved in small steps, which are the resolution.
 
 A span that is normal says nothing of what comes later: how much of the rest was not is counted too.
 """
@@ -35,23 +36,39 @@ STEPS = 20  # of a span
 MOSTLY = 0.9  # of the spans before must be normal, else the bounds say nothing
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Normal:
-    """What is normal. ``limit_s``: of a response; ``allowed``: the share of requests that may fail
-    or take longer; ``good_per_s``: good answers a second, at least, in a closed loop, else 0;
-    ``span_s``: over so long; ``step_s``: known so closely. ``slow``: the share of requests that may
-    take ``slow_s`` or longer.
+class Bound:
+    """At most a share ``allowed`` of the requests fail or take ``limit_s`` or longer (infinite:
+    fail). ``text``: what it is, as a condition of a promise. ``of_class``: of the requests of this
+    class alone; empty: of all.
     """
 
     limit_s: float
     allowed: float
+    text: str
+    of_class: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """What is normal: each of ``bounds``, over a span of ``span_s``; known to within ``step_s``.
+
+    ``good_per_s``: good answers a second, at least, in a closed loop, else 0. Good are those within
+    the limits that are theirs (``limits_s``).
+    """
+
+    bounds: tuple[Bound, ...]
     good_per_s: float
     span_s: float
     step_s: float
-    slow_s: float = math.inf
-    slow: float = 1.0
+
+    @property
+    def limit_s(self) -> float:
+        """That which the fewest may exceed; infinite: there is none."""
+        return next((bound.limit_s for bound in _deciding(self.bounds)), math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,44 +86,65 @@ class Again:
 class Answers:
     """The requests of a trace by when they were due, good or not."""
 
-    def __init__(self, trace: Trace, limit_s: float, slow_s: float = math.inf) -> None:
+    def __init__(self, trace: Trace, bounds: Sequence[Bound]) -> None:
         order = np.argsort(trace.due, kind="stable")
         self.due: Ints = trace.due[order]
-        good = in_time(trace, limit_s)[order]
+        good = in_time(trace, limits_s(trace, bounds))[order]
         self.good_due: Ints = self.due[good]
-        self._bad = np.concatenate([[0], np.cumsum(~good)])
-        slow = ~in_time(trace, min(limit_s, slow_s))[order]
-        self._slow = np.concatenate([[0], np.cumsum(slow)])
+        self._good = np.concatenate([[0], np.cumsum(good)])
+        self._each: list[tuple[float, Ints, Ints]] = []
+        for bound in bounds:
+            own = _of_class(trace, bound.of_class)
+            bad = own & ~in_time(trace, bound.limit_s)
+            sums = [np.concatenate([[0], np.cumsum(one[order])]) for one in (own, bad)]
+            self._each.append((bound.allowed, sums[0], sums[1]))
 
     def normal(self, at_ns: Ints, normal: Normal) -> NDArray[np.bool_]:
-        """Of each span that begins then."""
+        """Of each span that begins then. A class without a request in it breaks no bound."""
         end_ns = at_ns + round(normal.span_s * 1e9)
         first, last = (np.searchsorted(self.due, each) for each in (at_ns, end_ns))
-        n, bad = last - first, self._bad[last] - self._bad[first]
-        slow = self._slow[last] - self._slow[first]
-        found: NDArray[np.bool_] = (
-            (n > 0)
-            & (bad <= normal.allowed * n)
-            & (slow <= normal.slow * n)
-            & (n - bad >= normal.good_per_s * normal.span_s)
-        )
+        good = self._good[last] - self._good[first]
+        found: NDArray[np.bool_] = (last > first) & (good >= normal.good_per_s * normal.span_s)
+        for allowed, own, bad in self._each:
+            found &= bad[last] - bad[first] <= allowed * (own[last] - own[first])
         return found
 
 
-def in_time(trace: Trace, limit_s: float) -> NDArray[np.bool_]:
-    """Which requests were answered well, as a whole and within the limit."""
+def in_time(trace: Trace, limit_s: float | Floats) -> NDArray[np.bool_]:
+    """Which requests were answered well, as a whole and within the limit (one, or of each)."""
     found: NDArray[np.bool_] = (
         (trace.outcome == 0) & (trace.done != NEVER) & (trace.done - trace.due < limit_s * 1e9)
     )
     return found
 
 
+def limits_s(trace: Trace, bounds: Sequence[Bound]) -> Floats:
+    """What each request has to stay within to be in time; infinite where nothing is said of it.
+
+    Of the limits that are about it, that which the fewest may exceed: a median is for most.
+    """
+    found = np.full(trace.due.size, math.inf)
+    for bound in reversed(_deciding(bounds)):
+        found[_of_class(trace, bound.of_class)] = bound.limit_s
+    return found
+
+
+def promised(promise: Sequence[Condition]) -> tuple[Bound, ...]:
+    """The conditions of a promise."""
+    return tuple(
+        Bound(math.inf if c.limit_ns is None else c.limit_ns / 1e9, c.allowed, c.text, c.of_class)
+        for c in promise
+    )
+
+
 def normal_before(
-    trace: Trace, start_ns: int, end_ns: int, *, closed: bool, promise: Condition | None = None
-) -> Normal | str:
+    trace: Trace, start_ns: int, end_ns: int, *, closed: bool,
+    promise: Sequence[Condition] = (),
+) -> Normal | str:  # fmt: skip
     """What is normal, by the requests due in a time before; why it is not known, if it is not.
 
-    ``promise``: a condition with a limit, which then says what is in time and how many may not be.
+    ``promise``: its conditions, which then say what is normal; beside what was before, where none
+    of them is about times.
     """
     there = (trace.due >= start_ns) & (trace.due < end_ns)
     seconds = (end_ns - start_ns) / 1e9
@@ -117,39 +155,61 @@ def normal_before(
             f"there were only {n:,} good answers before it, and to know what is normal takes at "
             f"least {least:,}"
         )
-    limit_s, allowed, slow_s, slow = 0.0, ALLOWED, math.inf, 1.0
-    if promise is not None and promise.limit_ns is not None:
-        limit_s, allowed = promise.limit_ns / 1e9, promise.allowed
-    else:
-        responses = (trace.done - trace.due)[well]
-        limit_s = TIMES_P99 * float(np.quantile(responses, 0.99)) / 1e9
-        slow_s = TIMES_MEDIAN * float(np.median(responses)) / 1e9
-        # Half of those that did not before: a median between two kinds of requests is no bound.
-        slow = (1 + float((responses >= slow_s * 1e9).mean())) / 2
-    rate = float(np.count_nonzero(there)) / seconds
-    span_s = max(SPAN_S, max(REQUESTS, OVER / allowed) / rate)
-    if span_s > seconds:
-        return (
-            f"there were only {seconds:.3g} s before it, and at this rate it takes at least "
-            f"{span_s:.2g} s to know what is normal"
-        )
-    good = int(np.count_nonzero(there & in_time(trace, limit_s)))
-    normal = Normal(
-        limit_s, allowed, RATE * good / seconds if closed else 0.0, span_s, span_s / STEPS,
-        slow_s, slow,
-    )  # fmt: skip
+    bounds = promised(promise)
+    if not _deciding(bounds):
+        bounds = (*_of_before((trace.done - trace.due)[well]), *bounds)
+    span_s = SPAN_S
+    for bound in bounds:
+        rate = int(np.count_nonzero(there & _of_class(trace, bound.of_class))) / seconds
+        if not rate:
+            return f"no request of class {bound.of_class} was due before it"
+        span_s = max(span_s, max(REQUESTS, OVER / bound.allowed) / rate)
+        if span_s > seconds:
+            of = f" ({bound.text})" if promise else ""
+            return (
+                f"there were only {seconds:.3g} s before it, and at this rate it takes at least "
+                f"{span_s:.2g} s to know what is normal{of}"
+            )
+    good = int(np.count_nonzero(there & in_time(trace, limits_s(trace, bounds))))
+    normal = Normal(bounds, RATE * good / seconds if closed else 0.0, span_s, span_s / STEPS)
     steps = _steps(start_ns, end_ns, normal)
-    held = float(Answers(trace, limit_s, slow_s).normal(steps, normal).mean())
+    held = float(Answers(trace, bounds).normal(steps, normal).mean())
     if held < MOSTLY:
-        kept = "the promise was not kept" if promise is not None else "answers varied too much"
+        kept = "the promise was not kept" if promise else "answers varied too much"
         return f"before it {kept}, so there is no normal to come back to"
     return normal
+
+
+def _of_before(responses: Ints) -> tuple[Bound, ...]:
+    """Twice the p99, and twice the median, of what was before."""
+    limit_s = TIMES_P99 * float(np.quantile(responses, 0.99)) / 1e9
+    slow_s = TIMES_MEDIAN * float(np.median(responses)) / 1e9
+    # Half of those that did not before: a median between two kinds of requests is no bound.
+    slow = (1 + float((responses >= slow_s * 1e9).mean())) / 2
+    return (
+        Bound(limit_s, ALLOWED, "twice the p99 before"),
+        Bound(min(slow_s, limit_s), slow, "twice the median before"),
+    )
+
+
+def _deciding(bounds: Sequence[Bound]) -> list[Bound]:
+    """Those with limits, that which the fewest may exceed first."""
+    return sorted((b for b in bounds if math.isfinite(b.limit_s)), key=lambda b: b.allowed)
+
+
+def _of_class(trace: Trace, name: str) -> NDArray[np.bool_]:
+    """Which requests are of a class; empty: all."""
+    if not name:
+        return np.ones(trace.due.size, np.bool_)
+    if trace.classes is None:
+        return np.zeros(trace.due.size, np.bool_)
+    return trace.classes.rows(trace.query, name)
 
 
 def again(trace: Trace, normal: Normal, since_ns: int, end_ns: int) -> Again:
     """When answers were normal, of those due from ``since_ns`` to ``end_ns``."""
     steps, looked_s = _steps(since_ns, end_ns, normal), max(0.0, (end_ns - since_ns) / 1e9)
-    answers = Answers(trace, normal.limit_s, normal.slow_s)
+    answers = Answers(trace, normal.bounds)
     held = answers.normal(steps, normal)
     if not held.any():
         return Again(math.inf, looked_s, 0.0)
@@ -160,20 +220,26 @@ def again(trace: Trace, normal: Normal, since_ns: int, end_ns: int) -> Again:
     return Again((begun_ns - since_ns) / 1e9, looked_s, float((~held[first:]).mean()))
 
 
-def bounds(normal: Normal, promise: str = "") -> str:
+def bounds(normal: Normal) -> str:
     """The bounds in a clause, for people."""
-    limit, span = _time(normal.limit_s), f"{normal.span_s:.2g} s"
-    most = f"{100 * normal.allowed:.2g} %"
-    what = f"at most {most} of the requests due in {span} fail or take {limit} or more"
-    what += f" ({promise})" if promise else " (twice the p99 before)"
-    if math.isfinite(normal.slow_s):
-        what += (
-            f", at most {100 * normal.slow:.0f} % take {_time(normal.slow_s)} or more (twice the "
-        )
-        what += "median before)"
+    due, said = f" due in {normal.span_s:.2g} s", list[str]()
+    for bound in normal.bounds:
+        of = f" of the requests of class {bound.of_class}" if bound.of_class else " of the requests"
+        if said and not bound.of_class:
+            of, due = "", ""
+        late = f" or take {_time(bound.limit_s)} or more" if math.isfinite(bound.limit_s) else ""
+        most = f"at most {100 * bound.allowed:.2g} %"
+        said.append(f"{most}{of}{due} fail{late} ({bound.text})")
     if normal.good_per_s:
-        what += f", and good answers are at least {normal.good_per_s:,.3g} a second"
-    return what
+        said.append(f"and good answers are at least {normal.good_per_s:,.3g} a second")
+    return ", ".join(said)
+
+
+def in_time_is(bounds: Sequence[Bound]) -> str:
+    """What "in time" means, for a bracket: "below 50 ms", for each class that has a limit."""
+    least = {b.of_class: b.limit_s for b in reversed(_deciding(bounds))}
+    each = (f"{name + ': ' if name else ''}below {_time(s)}" for name, s in least.items())
+    return "; ".join(each)
 
 
 def normal_is(bounds: str) -> str:

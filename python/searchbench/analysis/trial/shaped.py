@@ -47,15 +47,14 @@ def of_trial(trial: Trial, trace: Trace, promises: Sequence[str] = ()) -> Shaped
         tuple(float(np.quantile(in_bins[at], quantile)) for at in full)
         for quantile in (0.5, _DRAWN)
     )
-    overloads = overload.of_trial(shape, trace, load.capacity_per_s, promises)
-    limit_s = next((one.limit_s for one in overloads if one.limit_s), None)
+    overloads, in_time = overload.of_trial(shape, trace, load.capacity_per_s, promises, edges)
     return Shaped(
         stages,
         median=Curve("median", middles, middle),
         tail=Curve("95 %", middles, most),
         offered=_offered(shape),
         overloads=overloads,
-        in_time=None if limit_s is None else overload.in_time(trace, limit_s, edges),
+        in_time=in_time,
     )
 
 
