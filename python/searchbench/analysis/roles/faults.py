@@ -30,21 +30,32 @@ from searchbench.workload.roles import SERVER
 Ints = NDArray[np.int64]
 WHAT: Mapping[str, str] = {"kill": "killed", "stop": "stopped", "freeze": "frozen"}
 _SHOWN = 3
+FEW = 0.001  # of the requests before a fault, that may be under way for longer than the rest
 
 
 def until_it(trial: Trial, trace: Trace) -> Trace:
     """All requests, with the window as it was before the fault; the same where there was none, or
     it came before the window, which then shows the system as the fault left it.
 
-    It ends a little before, with the first request that was under way when the fault came.
+    It ends a little before, where the first request was due that was under way when the fault came.
+    One in a thousand may be so for longer (``FEW``): a long request would hide all that came after
+    it.
     """
     fault = trial.fault
     if fault is None or fault.begun is None or fault.begun <= trace.window[0]:
         return trace
-    under_way = (trace.due < fault.begun) & ((trace.done < 0) | (trace.done >= fault.begun))
-    end = min(fault.begun, int(trace.due[under_way].min(initial=fault.begun)))
+    due = np.sort(trace.due[_under_way(trial, trace, fault.begun)])
+    few = int(FEW * np.count_nonzero(trace.due < fault.begun))
+    end = int(due[few]) if few < due.size else fault.begun
     start = trace.window[0]
     return replace(trace, window=(start, max(start, min(end, trace.window[1]))))
+
+
+def _under_way(trial: Trial, trace: Trace, begun: int) -> NDArray[np.bool_]:
+    """Which requests that were due before the fault had not ended when it came."""
+    ended = np.where(trace.done != NEVER, trace.done, _without_reply(trial, trace, begun))
+    found: NDArray[np.bool_] = (trace.due < begun) & (ended >= begun)
+    return found
 
 
 def undisturbed(trial: Trial, trace: Trace) -> Trace:
@@ -53,6 +64,9 @@ def undisturbed(trial: Trial, trace: Trace) -> Trace:
     if before is trace:
         return trace
     kept = before.due < before.window[1]
+    assert trial.fault is not None
+    assert trial.fault.begun is not None
+    kept &= ~_under_way(trial, trace, trial.fault.begun)
     columns = ("query", "outcome", "due", "free", "sent", "done")
     client = None if trace.client is None else trace.client[kept]
     return replace(before, client=client, **{name: getattr(trace, name)[kept] for name in columns})
@@ -171,10 +185,12 @@ def sentences(found: FaultResult) -> list[str]:
         again = "went on" if found.fault == "freeze" else "was started again"
         what += f" and {again} after {digits(down.value)} s"
     first, without = figures.get("first_error_s"), digits(figures["without_s"].value)
-    lost = figures.get("error_share")
+    lost = figures.get("unanswered_share")
     if first is None and lost is not None and lost.value > 0:
-        said.append(f"{what}. Of the requests meanwhile, {percent(lost.value)} were not answered "
-                    f"before the drive ended. No good answer came for {without} s.")  # fmt: skip
+        said.append(
+            f"{what}. Of the requests from then on, {percent(lost.value)} were not answered before "
+            f"the drive ended. No good answer came for {without} s."
+        )
     elif first is None:
         said.append(f"{what}. All requests were answered well, but no answer came for {without} s.")
     else:
@@ -244,19 +260,28 @@ def _of_counts(found: Durable) -> str:
     asked = f"{found.missing:,} of {found.asked:,} written documents asked for are missing"
     if not found.counted:
         return f"The engine does not count its documents; {asked}."
+    unknown = (
+        f"how many are gone of {found.uncounted:,} that were acknowledged and not counted is not "
+        "known"
+    )  # fmt: skip
+    if not found.acknowledged and found.uncounted:
+        return f"{unknown[0].upper()}{unknown[1:]}; {asked}."
     known = plural(found.acknowledged, "document that was", "documents that were")
-    said = f"Of {found.acknowledged:,} {known} acknowledged in the drive, "
+    counted = " and counted at its end" if found.uncounted else ""
+    said = f"Of {found.acknowledged:,} {known} acknowledged in the drive{counted}, "
     at_least = "at least " if found.hides else ""
     said += f"{at_least}{found.lost:,} are gone" if found.lost else "none is gone"
     if found.cancels:
         said += " by the count, in which a delete that is undone hides an insert that is gone"
     elif found.hides:
-        said += " by the count"
+        said += " by the count" if not found.unseen else ", of which the count shows fewer"
     if found.unapplied:
         said += f", and {found.unapplied:,} acknowledged deletes are undone"
     if found.unknown:
         said += (f" (whether {found.unknown:,} more were taken is not known, and each that was may "
                  "hide one that is gone)")  # fmt: skip
+    if found.uncounted:
+        said += f"; {unknown}"
     return f"{said}; {asked}."
 
 
@@ -284,12 +309,17 @@ def _seen(trial: Trial, trace: Trace) -> _Seen:
         figures["error_share"] = int(np.count_nonzero(failed & down)) / n
         figures["partial_share"] = int(np.count_nonzero(in_part & down)) / n
     figures["without_s"] = _without_s(trace.done[well], begun, end)
+    then = (trace.due >= begun) & (trace.due < end)
+    if then.any():
+        figures["unanswered_share"] = float((~well[then]).mean())
     since = again if back else begun
     normal = recovery.normal_before(
         trace, trace.window[0], until_it(trial, trace).window[1], closed=trial.load.kind == "closed"
     )
     if isinstance(normal, recovery.Normal):
         found = recovery.again(trace, normal, since, end)
+        if isinstance(found, str):
+            return _Seen(figures, n, found, (end - since) / 1e9, back)
         figures["normal_s"] = found.after_s
         if math.isfinite(found.after_s):
             figures["later"] = found.later
@@ -298,16 +328,27 @@ def _seen(trial: Trial, trace: Trace) -> _Seen:
 
 def _errors_ns(trial: Trial, trace: Trace, wrong: NDArray[np.bool_], begun: int) -> Ints:
     """When each request that was not answered well ended so, of those from the fault on."""
-    began = np.where(trace.sent != NEVER, trace.sent, trace.due)
-    known, late = trace.done != NEVER, trace.outcome == _code(trial, "timed_out")
-    timeout_ns = round((trial.load.timeout_s or 0.0) * 1e9)
-    at: Ints = np.where(known, trace.done, np.where(late, began + timeout_ns, began))
-    # One that lost its connection was under way when the fault came, if it began no longer before
-    # than any request took until then.
-    usual = (trace.done - trace.due)[~wrong & (trace.done < begun)].max(initial=0)
-    hit = ~known & ~late & (at < begun) & (at >= begun - usual)
-    at = np.where(hit, begun, at)
+    at = np.where(trace.done != NEVER, trace.done, _without_reply(trial, trace, begun))
     found: Ints = at[wrong & (at >= begun) & (trace.outcome != _code(trial, "unfinished"))]
+    return found
+
+
+def _without_reply(trial: Trial, trace: Trace, begun: int) -> Ints:
+    """When requests that had no reply ended: with their timeout, or else when they were sent; with
+    the fault, if they may have been under way then; unfinished ones never.
+    """
+    sent = np.where(trace.sent != NEVER, trace.sent, trace.due)
+    timeout_ns = round((trial.load.timeout_s or 0.0) * 1e9)
+    late = trace.outcome == _code(trial, "timed_out")
+    # One that lost its connection was under way if it began no longer before than nearly any
+    # request took until then.
+    well = (trace.outcome == 0) & (trace.done != NEVER) & (trace.done < begun)
+    took = (trace.done - trace.due)[well]
+    usual = int(np.quantile(took, 1 - FEW)) if took.size else 0
+    ended = np.where((sent < begun) & (sent >= begun - usual), begun, sent)
+    ended = np.where(late, sent + timeout_ns, ended)
+    unfinished = trace.outcome == _code(trial, "unfinished")
+    found: Ints = np.where(unfinished, np.iinfo(np.int64).max, ended)
     return found
 
 
@@ -332,19 +373,29 @@ def _durable(record: Record, trials: Sequence[Trial]) -> Durable | None:
             sums["never_back"] += 1
             sums["unlooked"] += int(made.taken[made.done != NEVER].sum())
             continue
-        sums["acknowledged"] += int(made.taken[made.done != NEVER].sum())
         known = [drawn for drawn in applied.drawn if not drawn.error]
+        missing = sum(not drawn.found for drawn in known)
         sums["asked"] += len(known)
-        sums["missing"] += sum(not drawn.found for drawn in known)
+        sums["missing"] += missing
         updates = updates_reckoned(made)[0]
         lacking = max(0, updates - applied.updated) if applied.updated is not None else 0
+        acknowledged = int(made.taken[made.done != NEVER].sum())
         if applied.before is None or applied.after is None:
+            counted = updates if applied.updated is not None else 0
+            sums["acknowledged"] += counted
+            sums["uncounted"] += acknowledged - counted
+            sums["counted"] += bool(counted)
             sums["lost"] += lacking
             continue
         reckon = reckoned(applied.before, made)
         sums["counted"] += 1
+        blind = updates if applied.updated is None else 0
+        sums["acknowledged"] += acknowledged - blind
+        sums["uncounted"] += blind
         # A document that was updated and is gone lacks in both counts.
-        sums["lost"] += max(lacking, reckon.low - applied.after)
+        gone = max(lacking, reckon.low - applied.after, 0)
+        sums["unseen"] += missing > gone
+        sums["lost"] += max(gone, missing)
         sums["cancels"] += bool(reckon.plus and reckon.minus)
         sums["unapplied"] += max(0, applied.after - reckon.high)
         sums["unknown"] += reckon.high - reckon.low

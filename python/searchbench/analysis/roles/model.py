@@ -150,7 +150,8 @@ class Durable:
     """What of acknowledged writes a fault took, over the trials of a treatment.
 
     ``acknowledged``: documents of writes that were acknowledged, before the fault or after;
-    ``lost``: so many of them are not there at the end, by the engine's own count;
+    ``lost``: so many of them are not there at the end, by the engine's own count, or by those that
+    were asked for where these show more;
     ``unapplied``: deletes that were acknowledged and undone, likewise. ``unknown``: documents of
     requests that nobody knows whether they were taken. ``asked``: written documents that were asked
     for; ``missing``: of these, not found. ``counted``: in so many trials the engine counted.
@@ -158,7 +159,10 @@ class Durable:
     what is undone hide each other in the count, and ``lost`` is the least that is gone.
     ``never_back``: in so many trials the server did not come back, so that nothing could be
     counted; ``unlooked``: documents that were acknowledged in these, which are in none of the
-    others: all of them may be gone.
+    others: all of them may be gone. ``uncounted``: documents that were acknowledged in the other
+    trials, and that no count shows: the engine gave none, or they were updates whose word it does
+    not count; ``acknowledged`` is without them. ``unseen``: in so many trials more of the documents
+    asked for are missing than the count lacks.
     """
 
     acknowledged: int
@@ -171,11 +175,13 @@ class Durable:
     cancels: int = 0
     never_back: int = 0
     unlooked: int = 0
+    uncounted: int = 0
+    unseen: int = 0
 
     @property
     def hides(self) -> bool:
         """Is ``lost`` the least that is gone? Then what was taken unseen makes up for others."""
-        return bool(self.cancels or self.unknown)
+        return bool(self.cancels or self.unknown or self.unseen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +194,8 @@ class FaultResult:
     went on), ``ready_s`` (from then until the service answered as after a start), ``normal_s``
     (from then until answers were normal; from the signal, where it was not started again in the
     window; infinite: not within the window); and the shares of the requests due while it was down
-    that failed (``error_share``) or were answered in part (``partial_share``), and ``later``: the
+    that failed (``error_share``) or were answered in part (``partial_share``), of those from the
+    signal on that were not answered well and whole (``unanswered_share``), and ``later``: the
     share of the time after ``normal_s`` in which answers were not normal. ``requests``: how many
     were due while it was down. ``resolution_s``: how closely the normal is known; ``looked_s``: for
     how long it was looked for at most, in the trial where that was least; ``bounds``: what normal

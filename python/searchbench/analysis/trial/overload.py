@@ -72,9 +72,14 @@ def _seen(
         trace, starts[peak.before], begin, closed=False, promise=promise
     )
     bounds, after = recovery.promised(promise), None
+    why = normal if isinstance(normal, str) else ""
     if isinstance(normal, recovery.Normal):
         bounds = normal.bounds
-        after = recovery.again(trace, normal, end, stop)
+        found = recovery.again(trace, normal, end, stop)
+        if isinstance(found, str):
+            why = found
+        else:
+            after = found
     limits_s = recovery.limits_s(trace, bounds)
     good = due & recovery.in_time(trace, limits_s)
     sent = (trace.due >= begin) & (trace.due < stop) & (trace.sent != NEVER)
@@ -100,7 +105,7 @@ def _seen(
         resolution_s=normal.step_s if isinstance(normal, recovery.Normal) else 0.0,
         later=0.0 if after is None else after.later,
         bounds=recovery.bounds(normal) if isinstance(normal, recovery.Normal) else "",
-        why=normal if isinstance(normal, str) else "",
+        why=why,
         lag_p99_s=float(np.quantile(lag, 0.99)) / 1e9 if lag.size else 0.0,
     )
     return seen, limits_s

@@ -206,9 +206,14 @@ def _of_class(trace: Trace, name: str) -> NDArray[np.bool_]:
     return trace.classes.rows(trace.query, name)
 
 
-def again(trace: Trace, normal: Normal, since_ns: int, end_ns: int) -> Again:
-    """When answers were normal, of those due from ``since_ns`` to ``end_ns``."""
+def again(trace: Trace, normal: Normal, since_ns: int, end_ns: int) -> Again | str:
+    """When answers were normal, of those due from ``since_ns`` to ``end_ns``; why that is not
+    known, if it is not."""
     steps, looked_s = _steps(since_ns, end_ns, normal), max(0.0, (end_ns - since_ns) / 1e9)
+    if not steps.size:
+        return (
+            f"there were only {looked_s:.2g} s after it, and to see it takes {normal.span_s:.2g} s"
+        )
     answers = Answers(trace, normal.bounds)
     held = answers.normal(steps, normal)
     if not held.any():

@@ -1,0 +1,160 @@
+"""What is said of a fault, on traces and writes whose truth is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from searchbench.analysis.roles import faults
+from searchbench.analysis.roles.model import Durable, FaultResult
+from searchbench.analysis.trial import recovery
+from searchbench.analysis.trial.measured import NEVER, Trace
+from searchbench.record.roles import FaultDone, RoleRun
+from searchbench.record.trial import Load, Trial, Window
+
+S, RATE = 10**9, 300
+OUTCOMES = ["ok", "refused", "reset", "timed_out", "unfinished"]
+BEGUN_S, AGAIN_S, END_S = 11, 13, 31
+Floats = NDArray[np.float64]
+
+
+def trial(kind: str = "kill", again_s: float = AGAIN_S) -> Trial:
+    fault = FaultDone(fault=kind, of="server", begun=BEGUN_S * S, again=round(again_s * S))
+    return Trial(
+        trial="t", treatment="t01", outcomes=OUTCOMES, load=Load(kind="open", timeout_s=2.0),
+        window=Window(S, END_S * S),
+        beside=[RoleRun(name="x", number=1, does="fault", fault=fault)],
+    )  # fmt: skip
+
+
+def crashed(again_s: float = AGAIN_S) -> tuple[Floats, Floats, NDArray[np.uint8]]:
+    """When requests are due, how long they take, and how they end: 4 ms, and refused while down."""
+    due = np.arange(0, END_S, 1 / RATE)
+    down = (due >= BEGUN_S) & (due < again_s)
+    took = np.where(down, np.inf, 0.004)
+    return due, took, np.where(down, OUTCOMES.index("refused"), 0).astype(np.uint8)
+
+
+def trace(due: Floats, took: Floats, outcome: NDArray[np.uint8]) -> Trace:
+    at = np.round(due * S).astype(np.int64)
+    took_ns = np.round(np.where(np.isfinite(took), took, 0) * S).astype(np.int64)
+    done = np.where(np.isfinite(took), at + took_ns, NEVER)
+    return Trace(np.zeros(due.size, np.uint32), outcome, at, at, at, done, (S, END_S * S))
+
+
+def fails(
+    took: Floats, outcome: NDArray[np.uint8], where: NDArray[np.bool_], how: str
+) -> tuple[Floats, NDArray[np.uint8]]:
+    code = np.uint8(OUTCOMES.index(how))
+    return np.where(where, np.inf, took), np.where(where, code, outcome)
+
+
+@pytest.mark.parametrize("how", ["timed_out", "reset", "slow"])
+def test_one_request_long_before_a_fault_does_not_end_the_window(how: str) -> None:
+    due, took, outcome = crashed()
+    one = due == due[4 * RATE]
+    if how == "slow":  # and is under way when the fault comes
+        took = np.where(one, 7.5, took)
+    else:
+        took, outcome = fails(took, outcome, one, how)
+    before = faults.undisturbed(trial(), trace(due, took, outcome))
+    assert before.window == (S, pytest.approx(BEGUN_S * S, abs=S / 100))
+    assert (np.count_nonzero(before.done == NEVER) == 1) == (how != "slow")
+
+
+@pytest.mark.parametrize("how", ["timed_out", "reset"])
+def test_failures_before_a_fault_are_no_fault_s(how: str) -> None:
+    due, took, outcome = crashed()
+    usual = (due < BEGUN_S) | (due >= AGAIN_S)
+    some = usual & (due >= 5) & (np.random.default_rng(1).random(due.size) < 0.3)
+    took, outcome = fails(took, outcome, some, how)
+    whole = trace(due, took, outcome)
+    before = faults.undisturbed(trial(), whole)
+    assert before.window[1] > 8 * S, "those that time out are under way for two seconds"
+    assert np.count_nonzero(before.outcome) > 0.2 * RATE * 3
+    seen = faults._seen(trial(), whole)
+    assert isinstance(seen.normal, str), "answers failed before it too"
+    assert "there is no normal to come back to" in seen.normal
+
+
+def test_of_many_that_are_under_way_the_first_ends_the_window() -> None:
+    due, took, outcome = crashed()
+    report = np.arange(due.size) % 20 == 0
+    took = np.where(report & np.isfinite(took), 1.5, took)
+    before = faults.undisturbed(trial(), trace(due, took, outcome))
+    assert before.window[1] == pytest.approx((BEGUN_S - 1.5) * S, abs=S / 2)
+    assert (before.done < BEGUN_S * S).all()
+
+
+def said(one: Trial, whole: Trace) -> str:
+    seen = faults._seen(one, whole)
+    known = isinstance(seen.normal, recovery.Normal)
+    figures = {
+        key: found
+        for key, value in seen.figures.items()
+        if (found := recovery.over_trials([value], "s")) is not None
+    }
+    assert one.fault is not None
+    return " ".join(
+        faults.sentences(
+            FaultResult(
+                role="x", fault=one.fault.fault, of="server", treatment="t", label="a", levels={},
+                trials=1, back=seen.back, figures=figures, looked_s=seen.looked_s,
+                why="" if known else str(seen.normal),
+                not_within=int(math.isinf(seen.figures.get("normal_s", 0))),
+            )
+        )
+    )  # fmt: skip
+
+
+def test_what_hangs_after_a_freeze_is_not_answered_well() -> None:
+    due, took, outcome = crashed()
+    frozen = (due >= BEGUN_S) & (due < AGAIN_S)
+    took = np.where(frozen, AGAIN_S - due + 0.01, took)
+    outcome = np.where(frozen, 0, outcome).astype(np.uint8)
+    well = said(trial("freeze"), trace(due, took, outcome))
+    assert "All requests were answered well, but no answer came for 2 s." in well
+    took, outcome = fails(took, outcome, due >= 14.2, "unfinished")
+    hung = said(trial("freeze"), trace(due, took, outcome))
+    assert "All requests were answered well" not in hung
+    assert "Of the requests from then on, 84 % were not answered before the drive ended." in hung
+
+
+def test_where_too_little_time_is_left_to_see_it_normal_is_not_known() -> None:
+    whole = trace(*crashed(again_s=30.5))
+    late = said(trial(again_s=30.5), whole)
+    assert "How long until answers were normal is not known: there were only 0.5 s after it" in late
+    assert "Answers were normal 0 s" in said(trial(), trace(*crashed()))
+
+
+NOTHING = Durable(
+    acknowledged=0, lost=0, unapplied=0, unknown=0, asked=40, missing=0, counted=1
+)  # fmt: skip
+
+
+def test_only_what_was_counted_is_said_not_to_be_gone() -> None:
+    all_counted = faults.durability(replace(NOTHING, acknowledged=1450))
+    assert all_counted.startswith("Of 1,450 documents that were acknowledged in the drive, none")
+    some = faults.durability(replace(NOTHING, acknowledged=1450, uncounted=2900))
+    assert some == (
+        "Of 1,450 documents that were acknowledged in the drive and counted at its end, none is "
+        "gone; how many are gone of 2,900 that were acknowledged and not counted is not known; "
+        "0 of 40 written documents asked for are missing."
+    )
+    none = faults.durability(replace(NOTHING, uncounted=2900))
+    assert none == (
+        "How many are gone of 2,900 that were acknowledged and not counted is not known; 0 of 40 "
+        "written documents asked for are missing."
+    )
+
+
+def test_what_is_missing_of_those_asked_for_is_gone_whatever_the_count_says() -> None:
+    found = replace(NOTHING, acknowledged=1450, missing=24, lost=24, unseen=1)
+    assert faults.durability(found) == (
+        "Of 1,450 documents that were acknowledged in the drive, at least 24 are gone, of which "
+        "the count shows fewer; 24 of 40 written documents asked for are missing."
+    )
