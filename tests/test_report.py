@@ -439,11 +439,12 @@ def test_faults_and_overloads_have_sheets_where_there_are_any(tmp_path: Path) ->
     assert {p.stem for p in write_sheets(judged, tmp_path)} == set(HEADERS)
     fault = FaultResult("crash", "kill", "server", "t", "=t", {"clients": 2}, 3, back=False,
                         why="it did not serve again", trouble="exit 1")  # fmt: skip
-    seen = OverloadSeen(0, 2, 5.0, 2.0, 100.0, 300.0, None, 300.0, 200.0, 0.0, 0.1, 0.0, "", "", None,
-                        4.0, 0.1, 0.0, "", "too few requests", 0.0)  # fmt: skip
+    rates = 100.0, 300.0, None, 300.0, 200.0, 0.0
+    seen = OverloadSeen(0, 2, 5.0, 2.0, *rates, 0.1, 0.0, "", "", None, 4.0, 0.1, 0.0, "",
+                        "too few requests", 0.0)  # fmt: skip
     figures = {"failed": Estimate(0.1, "share", 2), "normal_s": Estimate(math.inf, "s", 2)}
     overload = OverloadResult("t", "=t", {"clients": 2}, 1, 2, figures, 2, 0, 0.0, seen)
-    asked = Visible({"p50": Estimate(0.2, "s", 9)}, 9, 1, 0.01, 100.0, None)
+    asked = Visible({"p50": Estimate(0.2, "s", 9)}, 9, 1, 0.2, 0.01, 100.0, None)
     wrote = RoleResult("crash", "write", "t", "=t", {}, idle=False, trials=3, visible=asked,
                        figures={"accepted_per_s": Estimate(10.0, "/s", 3)})  # fmt: skip
     slower = Beside("t", "=t", "u", "idle", {"throughput": Estimate(0.5, "", 3)})

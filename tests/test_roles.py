@@ -217,18 +217,37 @@ def test_a_late_publish_is_in_the_quantiles_and_no_fault(known: Record) -> None:
 
 
 def test_markers_that_were_looked_for_too_short_do_not_make_it_look_fast() -> None:
-    """Slow ones that are written near the end cannot be seen; so fast ones do not count there."""
-    quick = [Seen(f"q{i}", 0.1, 0.11, 10.0 - i / 10) for i in range(100)]
-    slow = [Seen(f"s{i}", 4.0, 4.01, 10.0 - i / 10) for i in range(60)]
-    unseen = [Seen(f"u{i}", 4.0 - i / 10, math.inf, 4.0 - i / 10) for i in range(1, 40)]
-    found = visible([[*quick, *slow, *unseen]], 50.0, 0.001)
+    """Slow ones that are written near the end cannot be seen; fast ones are seen there."""
+    rng = np.random.default_rng(1)
+    looked, slow = np.linspace(0.2, 10, 400), rng.random(400) < 0.6
+    markers = [
+        Seen(str(i), took - 0.01, took if took < left else math.inf, left)
+        for i, (left, took) in enumerate(zip(looked, np.where(slow, 4.0, 0.1), strict=True))
+    ]
+    found = visible([markers], 50.0, 0.001)
     assert found is not None
-    assert found.unseen == 0
-    assert found.markers == 60 + sum(one.looked_s >= 4.01 for one in quick)
+    assert found.quantiles["p50"].value == pytest.approx(4.0, abs=0.02)
+    assert (found.markers, found.unseen) == (400, int((slow & (looked <= 4.0)).sum()))
+    assert 3.5 < found.unseen_s <= 4.0
     never = visible([[Seen(f"n{i}", 3.0, math.inf, 3.0) for i in range(20)]], 50.0, 0.001)
     assert never is not None
     assert never.unseen == 20
     assert math.isinf(never.quantiles["p50"].value)
+
+
+def test_one_slow_marker_does_not_hide_those_that_are_never_seen() -> None:
+    """It takes 50 s, the next eleven less than one, and then none is seen any more."""
+    took = np.concatenate([[50.0], np.linspace(0.2, 1, 11), np.full(48, math.inf)])
+    markers = [
+        Seen(str(i), min(each, 59.5 - i) - 0.01, each, 59.5 - i) for i, each in enumerate(took)
+    ]
+    found = visible([markers] * 3, 50.0, 0.001)
+    assert found is not None
+    assert (found.markers, found.unseen, found.unseen_s) == (180, 144, 47.5)
+    half = found.quantiles["p50"]
+    assert math.isinf(half.value)
+    assert half.interval is not None
+    assert half.interval.low == pytest.approx(40, abs=1), "a third were looked for so long"
 
 
 def test_inserts_updates_and_deletes_of_a_real_engine_add_up_and_spoil_no_shared_index(

@@ -100,7 +100,7 @@ CLASSES = (
 
 
 # A row for each figure of each role beside the readers; times until visible are ``visible p50``, ..
-_SEEN = ("markers", "unseen", "resolution_s", "asks_per_s", "ask_p50_s")
+_SEEN = ("markers", "unseen", "unseen_s", "resolution_s", "asks_per_s", "ask_p50_s")
 _OF_READER = ("load", "asks", "left_out")
 ROLES = (
     "role", "does", "treatment", "label", "levels", "idle", "trials", "how", "unasked",

@@ -17,15 +17,17 @@ Row = tuple[str, Severity, str, str, str]
 class Visible:
     """From the answer to a write until its document can be found, over the markers of all trials.
 
-    ``quantiles``: by name, seconds; each with the interval of the order statistics, widened by what
-    asking leaves open; an end that is not known is infinite. ``markers``: how many could have been
-    seen; ``unseen``: of these, not seen before the drive ended. ``resolution_s``: how closely the
-    middle one of them is known. ``asks_per_s``, ``ask_p50_s``: what the asking was.
+    ``quantiles``: by name, seconds; each with its interval, widened by what asking leaves open; an
+    end that is not known is infinite. ``markers``: how many were written; ``unseen``: of these, not
+    seen before the drive ended, for which the first of them was looked for ``unseen_s``.
+    ``resolution_s``: how closely the middle one of those seen is known. ``asks_per_s``,
+    ``ask_p50_s``: what the asking was.
     """
 
     quantiles: Mapping[str, Estimate]
     markers: int
     unseen: int
+    unseen_s: float
     resolution_s: float
     asks_per_s: float
     ask_p50_s: float | None

@@ -352,7 +352,9 @@ def seconds(found: Estimate | None) -> Cell:
 def _markers(r: RoleResult) -> Cell:
     if r.visible is None:
         return NONE
-    unseen = f"{r.visible.unseen:,} not seen" if r.visible.unseen else ""
+    unseen = ""
+    if r.visible.unseen:
+        unseen = f"{r.visible.unseen:,} not seen in up to {numbers.human(r.visible.unseen_s, 's')}"
     return Cell(f"{r.visible.markers:,}", below=unseen)
 
 
