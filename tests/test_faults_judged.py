@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,10 +23,10 @@ BEGUN_S, AGAIN_S, END_S = 11, 13, 31
 Floats = NDArray[np.float64]
 
 
-def trial(kind: str = "kill", again_s: float = AGAIN_S) -> Trial:
+def trial(kind: str = "kill", again_s: float = AGAIN_S, timeout_s: float = 2.0) -> Trial:
     fault = FaultDone(fault=kind, of="server", begun=BEGUN_S * S, again=round(again_s * S))
     return Trial(
-        trial="t", treatment="t01", outcomes=OUTCOMES, load=Load(kind="open", timeout_s=2.0),
+        trial="t", treatment="t01", outcomes=OUTCOMES, load=Load(kind="open", timeout_s=timeout_s),
         window=Window(S, END_S * S),
         beside=[RoleRun(name="x", number=1, does="fault", fault=fault)],
     )  # fmt: skip
@@ -79,6 +80,23 @@ def test_failures_before_a_fault_are_no_fault_s(how: str) -> None:
     seen = faults._seen(trial(), whole)
     assert isinstance(seen.normal, str), "answers failed before it too"
     assert "there is no normal to come back to" in seen.normal
+
+
+def test_what_waits_for_a_timeout_when_the_fault_comes_was_not_normal_before_it() -> None:
+    """From 5 s on three in ten time out after 30 s, so these are all under way when it comes."""
+    due, took, outcome = crashed()
+    some = (due >= 5) & (np.random.default_rng(1).random(due.size) < 0.3)
+    took, outcome = fails(took, outcome, some & ((due < BEGUN_S) | (due >= AGAIN_S)), "timed_out")
+    one = trial(timeout_s=30.0)
+    whole = trace(due, took, outcome)
+    before = faults.until_it(one, whole)
+    assert before.window[1] == pytest.approx(5 * S, abs=S / 10)
+    record: Any = None
+    found = [f for f in faults.findings(record, one, before) if f.kind == "under way"]
+    assert [f.number for f in found] == ["4.01 of 10 s"]
+    seen = faults._seen(one, whole)
+    assert isinstance(seen.normal, str)
+    assert "before it answers varied too much" in seen.normal
 
 
 def test_of_many_that_are_under_way_the_first_ends_the_window() -> None:

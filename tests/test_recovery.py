@@ -21,9 +21,11 @@ from searchbench.analysis.trial.classes import Classes
 from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.analysis.trial.recovery import (
     STEPS,
+    Again,
     Bound,
     Normal,
     again,
+    between,
     bounds,
     normal_before,
     over_trials,
@@ -151,10 +153,45 @@ def test_an_overload_after_which_answers_are_normal_now_and_then_says_so() -> No
     treatment: Any = SimpleNamespace(treatment="t", label="t", levels={}, trials=(trial,) * 3)
     (found,) = results([treatment])
     said = until(found)
-    assert "Answers were normal 0 s" in said
+    assert "Answers were not normal again within the 30 s after it." in said
     assert f"Normal is: {found.first.bounds}." in said, "what that means is said beside it"
-    (share,) = re.findall(r" In (\d+) % of the time after that they were not\.", said)
-    assert 40 <= int(share) <= 90
+    (share,) = re.findall(r" They were now and then, for (\d+) % of that time\.", said)
+    assert 10 <= int(share) <= 60
+
+
+def test_clients_of_a_closed_loop_that_get_no_answer_any_more_are_not_normal() -> None:
+    """16 of them, and from 12 s on some are never answered."""
+    each = np.arange(0, 30, 0.02)
+
+    def loop(hung: int) -> Trace:
+        client = np.repeat(np.arange(16), each.size)
+        due = np.tile(each, 16) + client * 0.001
+        kept = (client >= hung) | (due < 12)
+        client, at = client[kept], np.round(due[kept] * S).astype(np.int64)
+        last = np.append(client[1:] != client[:-1], True) & (client < hung)
+        done = np.where(last, NEVER, at + 19_000_000)
+        outcome = np.where(last, LOST, 0).astype(np.uint8)
+        query = np.zeros(at.size, np.uint32)
+        return Trace(query, outcome, at, at, at, done, (0, 30 * S), client=client.astype(np.uint16))
+
+    for hung, after_s in ((0, 0.0), (1, math.inf), (3, math.inf)):
+        trace = loop(hung)
+        found = again(trace, known(trace, 10, closed=True), 13 * S, 30 * S)
+        assert isinstance(found, Again)
+        assert found.after_s == pytest.approx(after_s, abs=0.05), hung
+
+
+def test_what_was_still_warming_up_is_no_normal() -> None:
+    due = np.arange(0, 30, 1 / RATE)
+    took = np.where(due < 10, 0.004 + 0.012 * (due < 7.2), 0.032)
+    at = np.round(due * S).astype(np.int64)
+    zeros = np.zeros(due.size, np.uint32)
+    done = at + np.round(took * S).astype(np.int64)
+    trace = Trace(zeros, zeros.astype(np.uint8), at, at, at, done, (0, 30 * S))
+    said = normal_before(trace, 0, 10 * S, closed=False)
+    assert said == (
+        "before it responses still became shorter, so there is no normal to come back to"
+    )
 
 
 def test_a_closed_loop_that_is_half_as_fast_is_not_normal() -> None:
@@ -262,6 +299,11 @@ def test_over_trials_an_infinite_one_is_in_the_middle_and_in_the_range() -> None
     assert some is not None
     assert some.interval is not None
     assert (some.value, some.interval.low, some.interval.high) == (2.0, 1.0, math.inf)
+    odd = over_trials([0.0, 0.1, 0.0, 16.5, 0.1], "s")
+    assert odd is not None
+    assert odd.interval is not None
+    assert (odd.value, odd.interval.low, odd.interval.high) == (0.1, 0.0, 16.5), "not their mean"
+    assert between(odd.interval) == " (0 to 16.5 in its trials)"
     never = over_trials([math.inf, math.inf], "s")
     assert never is not None
     assert math.isinf(never.value)

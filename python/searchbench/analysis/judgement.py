@@ -77,8 +77,8 @@ class Curve:
 class StageSeen:
     """A stage of a load with several rates, in one trial. ``judged``: it is the measured window.
 
-    ``requests`` were due in it, ``answered`` of them well; times are those of the latter, and None
-    where they are too few.
+    ``requests`` were due in it, ``answered`` of them well. Times are of all, infinite where those
+    that were not decide; None where they are too few.
     """
 
     start_s: float
@@ -105,7 +105,8 @@ class OverloadSeen:
     were as before, infinite where they were not in the ``looked_s`` of the stage after it, None
     where that is not known, for the reason ``why``; ``bounds``: what normal is; ``resolution_s``:
     how closely it is known; ``later``: the share of the time from then on in which answers were not
-    normal. ``lag_p99_s``: how late the generator was itself, in the overload and after it.
+    normal, of all of it where they never were for good. ``lag_p99_s``: how late the generator was
+    itself, in the overload and after it.
     """
 
     before: int
@@ -894,7 +895,8 @@ class RecordComparison:
     ``beyond_threshold``: a loss of more than ``threshold`` (0.05: 5 % less of a quantity where
     more is better) that is "slower" or "differs", or anything in ``lost``; the exit status.
     ``lost``: by label, why most runs of b have no valid trial of a treatment of which a has some,
-    or which queries b no longer answers. ``not_known``: by label, why nothing can be told of what
+    which queries b no longer answers, which classes it fails, or what it lost after a fault or an
+    overload. ``not_known``: by label, why nothing can be told of what
     both were to measure, such as trials that the load generator or the machine spoilt.
     ``regressed``: as ``beyond_threshold``, without "differs"; None where there is none, and how
     much runs of both sides differ is not known of every line, or something is ``not_known``.
@@ -904,7 +906,8 @@ class RecordComparison:
     answer, the most effective first.
     ``metric``: the one that decides. ``headline``, ``points``: of ``decision``, what is read first.
     ``by_class``: the same for each class of queries, where all runs were asked one list that has
-    classes; the exit status does not rest on it.
+    classes; the exit status does not rest on it. ``normal_later``: by label, that after a fault or
+    an overload answers were normal again later, beyond the threshold and the noise.
     """
 
     a: str
@@ -932,3 +935,4 @@ class RecordComparison:
     headline: str = ""
     points: tuple[str, ...] = ()
     by_class: tuple[ClassLine, ...] = ()
+    normal_later: Mapping[str, str] = field(default_factory=dict)

@@ -11,7 +11,13 @@ from searchbench.analysis.judgement import (
     OverloadSeen,
     TreatmentResult,
 )
-from searchbench.analysis.trial.recovery import normal_is, of_some, over_trials
+from searchbench.analysis.trial.recovery import (
+    between,
+    normal_is,
+    now_and_then,
+    of_some,
+    over_trials,
+)
 from searchbench.analysis.words import digits, percent
 
 LATE = 0.1  # of the limit: from here on the generator's own lateness may have made answers late
@@ -84,18 +90,16 @@ def until(found: OverloadResult) -> str:
         )  # fmt: skip
         return (
             f"Answers were not normal again within the {digits(first.looked_s)} s after it{who}."
-            f"{normal_is(first.bounds)}"
+            f"{'' if who else now_and_then(found.figures)}{normal_is(first.bounds)}"
         )
-    span = took.interval
-    between = f" (95 % interval {digits(span.low)} to {digits(span.high)})" if span else ""
     later = found.figures.get("later")
     more = ""
     if later is not None and later.value > 0:
         more = f" In {percent(later.value)} of the time after that they were not."
     some = of_some(found.trials, found.unknown)
     return (
-        f"Answers were normal {digits(took.value)} s{between} after it (known to within "
-        f"{_seconds(first.resolution_s)}{some}).{more}{normal_is(first.bounds)}"
+        f"Answers were normal {digits(took.value)} s{between(took.interval)} after it (known to "
+        f"within {_seconds(first.resolution_s)}{some}).{more}{normal_is(first.bounds)}"
     )
 
 

@@ -30,6 +30,7 @@ from searchbench.workload.roles import SERVER
 Ints = NDArray[np.int64]
 WHAT: Mapping[str, str] = {"kill": "killed", "stop": "stopped", "freeze": "frozen"}
 _SHOWN = 3
+CUT = 0.5  # of the time before it, in which so much was still under way
 FEW = 0.001  # of the requests before a fault, that may be under way for longer than the rest
 
 
@@ -72,8 +73,11 @@ def undisturbed(trial: Trial, trace: Trace) -> Trace:
     return replace(before, client=client, **{name: getattr(trace, name)[kept] for name in columns})
 
 
-def findings(record: Record, trial: Trial) -> Iterator[Finding]:
-    """What must be known of a fault; that what it is about did not happen is a reason."""
+def findings(record: Record, trial: Trial, before: Trace | None = None) -> Iterator[Finding]:
+    """What must be known of a fault; that what it is about did not happen is a reason.
+
+    ``before``: as of ``until_it``.
+    """
     planned = [run for run in trial.beside if run.does == "fault" and not run.idle]
     fault = trial.fault
     if planned and fault is None and not any(run.failed for run in planned):
@@ -84,6 +88,17 @@ def findings(record: Record, trial: Trial) -> Iterator[Finding]:
         )  # fmt: skip
     if fault is None:
         return
+    if before is not None and fault.begun is not None and before.window[0] < fault.begun:
+        start, end = before.window
+        if fault.begun - end > CUT * (fault.begun - start):
+            yield Finding(
+                "under way", "warning", trial.trial,
+                f"{(end - start) / 1e9:.3g} of {(fault.begun - start) / 1e9:.3g} s",
+                "Of the time before the fault, only so much was looked at. Some requests that were "
+                "due later were still under way when it came, so what would have become of them is "
+                "not known.",
+                "Let the fault come later, or see why requests take so long.",
+            )  # fmt: skip
     if fault.trouble:
         yield Finding(
             "did not come back", "warning", trial.trial, fault.trouble,
@@ -184,23 +199,28 @@ def sentences(found: FaultResult) -> list[str]:
     if found.back and down is not None:
         again = "went on" if found.fault == "freeze" else "was started again"
         what += f" and {again} after {digits(down.value)} s"
-    first, without = figures.get("first_error_s"), digits(figures["without_s"].value)
+    first, longest = figures.get("first_error_s"), figures["without_s"]
+    unlike = longest.interval if longest.interval and longest.interval.level == 1 else None
+    without = f"{digits(longest.value)} s{recovery.between(unlike)}"
     lost = figures.get("unanswered_share")
     if first is None and lost is not None and lost.value > 0:
         said.append(
             f"{what}. Of the requests from then on, {percent(lost.value)} were not answered before "
-            f"the drive ended. No good answer came for {without} s."
+            f"the drive ended. No good answer came for {without}."
         )
     elif first is None:
-        said.append(f"{what}. All requests were answered well, but no answer came for {without} s.")
+        said.append(f"{what}. All requests were answered well, but no answer came for {without}.")
     else:
         failed, part = (figures.get(key) for key in ("error_share", "partial_share"))
         shares = [f"{percent(e.value)} {word}" for e, word in ((failed, "failed"), (part, "were "
                   "answered in part")) if e is not None and e.value > 0]  # fmt: skip
+        some = "The"
+        if first.n < found.trials:
+            some = f"In {first.n} of {found.trials} trials there were bad answers; the"
         meanwhile = f" Of the requests meanwhile, {' and '.join(shares)}." if shares else ""
         said.append(
-            f"{what}. The first bad answer came {_seconds(first.value)} after that.{meanwhile} No "
-            f"good answer came for {without} s."
+            f"{what}. {some} first bad answer came {_seconds(first.value)} after that.{meanwhile} "
+            f"No good answer came for {without}."
         )
     said.append(until(found))
     if found.durable is not None:
@@ -228,15 +248,15 @@ def until(found: FaultResult) -> str:
             f" in {found.not_within} of {found.trials} trials"
         )  # fmt: skip
         return (f"Answers were not normal again within the window, {digits(found.looked_s)} s "
-                f"{since}{who}.{recovery.normal_is(found.bounds)}")  # fmt: skip
-    span = took.interval
-    between = f" (95 % interval {digits(span.low)} to {digits(span.high)})" if span else ""
+                f"{since}{who}.{'' if who else recovery.now_and_then(found.figures)}"
+                f"{recovery.normal_is(found.bounds)}")  # fmt: skip
     later = found.figures.get("later")
     more = f" In {percent(later.value)} of the time after that they were not." if (
         later is not None and later.value > 0
     ) else ""  # fmt: skip
     some = recovery.of_some(found.trials, found.unknown)
     normal = recovery.normal_is(found.bounds)
+    between = recovery.between(took.interval)
     return (f"Answers were normal {digits(took.value)} s{between} {since} (known to within "
             f"{_seconds(found.resolution_s)}{some}).{more}{normal}")  # fmt: skip
 
@@ -314,15 +334,14 @@ def _seen(trial: Trial, trace: Trace) -> _Seen:
         figures["unanswered_share"] = float((~well[then]).mean())
     since = again if back else begun
     normal = recovery.normal_before(
-        trace, trace.window[0], until_it(trial, trace).window[1], closed=trial.load.kind == "closed"
-    )
+        trace, trace.window[0], until_it(trial, trace).window[1],
+        closed=trial.load.kind == "closed", until_ns=begun,
+    )  # fmt: skip
     if isinstance(normal, recovery.Normal):
         found = recovery.again(trace, normal, since, end)
         if isinstance(found, str):
             return _Seen(figures, n, found, (end - since) / 1e9, back)
-        figures["normal_s"] = found.after_s
-        if math.isfinite(found.after_s):
-            figures["later"] = found.later
+        figures |= {"normal_s": found.after_s, "later": found.later}
     return _Seen(figures, n, normal, (end - since) / 1e9, back)
 
 

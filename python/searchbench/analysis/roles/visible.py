@@ -133,8 +133,8 @@ def visible(
 class _Survival:
     """The share of markers that take longer than each time in ``at_s``, with its 95 % band.
 
-    Up to ``longest_s``, for which ``LOOKED`` of the markers were looked for: beyond it the first few
-    would speak for all, as if nothing had changed in the drive.
+    Up to ``longest_s``, for which ``LOOKED`` of the markers were looked for: beyond it, the first
+    few would speak for all, as if nothing had changed in the drive.
     """
 
     longest_s: float

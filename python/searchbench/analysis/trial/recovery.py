@@ -14,7 +14,7 @@ A span that is normal says nothing of what comes later: how much of the rest was
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from searchbench.analysis.judgement import Estimate, Interval
 from searchbench.analysis.stats.intervals import mean_interval
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.measured import NEVER, Trace
+from searchbench.analysis.words import digits, percent
 from searchbench.workload.load_table import Condition
 
 TIMES_P99 = 2.0  # of the p99 before: the limit, where no promise says one
@@ -33,6 +34,9 @@ RATE = 0.9  # of the good answers a second of before, in a closed loop at least
 SPAN_S, REQUESTS = 1.0, 200  # of a span, at least, by the rate of before
 OVER = 2.0  # requests of a span that may be over the limit, at least, by the share that may
 STEPS = 20  # of a span
+UNLIKE = 2.0  # times the median, by which the greatest of trials may differ
+RARELY = 0.5  # of the time after a normal span that is not normal: more, and it came by chance
+LAST, CHANGED = 0.25, 1.5  # part of the time before; times by which it may differ from all of it
 MOSTLY = 0.9  # of the spans before must be normal, else the bounds say nothing
 
 Ints = NDArray[np.int64]
@@ -57,13 +61,15 @@ class Normal:
     """What is normal: each of ``bounds``, over a span of ``span_s``; known to within ``step_s``.
 
     ``good_per_s``: good answers a second, at least, in a closed loop, else 0. Good are those within
-    the limits that are theirs (``limits_s``).
+    the limits that are theirs (``limits_s``). ``clients``: of a closed loop, else 0; no more of
+    them than the first bound allows may be without an answer for the whole span.
     """
 
     bounds: tuple[Bound, ...]
     good_per_s: float
     span_s: float
     step_s: float
+    clients: int = 0
 
     @property
     def limit_s(self) -> float:
@@ -75,7 +81,8 @@ class Normal:
 class Again:
     """``after_s``: until answers were normal; infinite: they were not, in ``looked_s``.
 
-    ``later``: the share of the time from then on in which they were not (0 where they never were).
+    ``later``: the share of the time from then on in which they were not; of all of it, where they
+    were not normal.
     """
 
     after_s: float
@@ -98,6 +105,7 @@ class Answers:
             bad = own & ~in_time(trace, bound.limit_s)
             sums = [np.concatenate([[0], np.cumsum(one[order])]) for one in (own, bad)]
             self._each.append((bound.allowed, sums[0], sums[1]))
+        self._waits = _waits(trace, good[np.argsort(order)])
 
     def normal(self, at_ns: Ints, normal: Normal) -> NDArray[np.bool_]:
         """Of each span that begins then. A class without a request in it breaks no bound."""
@@ -107,7 +115,27 @@ class Answers:
         found: NDArray[np.bool_] = (last > first) & (good >= normal.good_per_s * normal.span_s)
         for allowed, own, bad in self._each:
             found &= bad[last] - bad[first] <= allowed * (own[last] - own[first])
+        if normal.clients:
+            span_ns = round(normal.span_s * 1e9)
+            begun, over = self._waits
+            long = over - begun >= span_ns
+            waiting = np.searchsorted(np.sort(begun[long] + span_ns), end_ns, "right")
+            waiting -= np.searchsorted(np.sort(over[long]), end_ns)
+            found &= waiting <= normal.bounds[0].allowed * normal.clients
         return found
+
+
+def _waits(trace: Trace, good: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """From when to when clients of a closed loop had no answer, each time it was no good one. One
+    that asks no more waits for ever.
+    """
+    if trace.client is None:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    order = np.lexsort((trace.due, trace.client))
+    client, due, bad = trace.client[order], trace.due[order], ~good[order]
+    asks_on = np.append(client[1:] == client[:-1], False)
+    on = np.where(asks_on, np.append(due[1:], 0), np.iinfo(np.int64).max)
+    return due[bad], on[bad]
 
 
 def in_time(trace: Trace, limit_s: float | Floats) -> NDArray[np.bool_]:
@@ -139,10 +167,13 @@ def promised(promise: Sequence[Condition]) -> tuple[Bound, ...]:
 
 def normal_before(
     trace: Trace, start_ns: int, end_ns: int, *, closed: bool,
-    promise: Sequence[Condition] = (),
+    promise: Sequence[Condition] = (), until_ns: int | None = None,
 ) -> Normal | str:  # fmt: skip
     """What is normal, by the requests due in a time before; why it is not known, if it is not.
 
+    ``until_ns``: when the disturbance came, if the time before is one in which nearly all requests
+    had ended by then. What is normal must also hold in the rest of it: one that was under way for
+    longer than the limit is late, whatever came of it.
     ``promise``: its conditions, which then say what is normal; beside what was before, where none
     of them is about times.
     """
@@ -171,13 +202,32 @@ def normal_before(
                 f"{span_s:.2g} s to know what is normal{of}"
             )
     good = int(np.count_nonzero(there & in_time(trace, limits_s(trace, bounds))))
-    normal = Normal(bounds, RATE * good / seconds if closed else 0.0, span_s, span_s / STEPS)
+    clients = np.unique(trace.client[there]).size if closed and trace.client is not None else 0
+    rate = RATE * good / seconds if closed else 0.0
+    normal = Normal(bounds, rate, span_s, span_s / STEPS, clients)
+    if until_ns is not None:
+        end_ns = max(end_ns, until_ns - round(normal.limit_s * 1e9))
     steps = _steps(start_ns, end_ns, normal)
     held = float(Answers(trace, bounds).normal(steps, normal).mean())
     if held < MOSTLY:
         kept = "the promise was not kept" if promise else "answers varied too much"
         return f"before it {kept}, so there is no normal to come back to"
+    if not promise and (why := _changing(trace.due[well], (trace.done - trace.due)[well])):
+        return why
     return normal
+
+
+def _changing(due: Ints, responses: Ints) -> str:
+    """That responses were still becoming shorter or longer, if they were: by their mean logarithm
+    in the last part of the time and in all of it.
+    """
+    last = due >= np.quantile(due, 1 - LAST)
+    logs = np.log(np.maximum(responses, 1))
+    times = math.exp(float(logs.mean() - logs[last].mean()))
+    if 1 / CHANGED < times < CHANGED:
+        return ""
+    how = "shorter" if times > 1 else "longer"
+    return f"before it responses still became {how}, so there is no normal to come back to"
 
 
 def _of_before(responses: Ints) -> tuple[Bound, ...]:
@@ -216,9 +266,9 @@ def again(trace: Trace, normal: Normal, since_ns: int, end_ns: int) -> Again | s
         )
     answers = Answers(trace, normal.bounds)
     held = answers.normal(steps, normal)
-    if not held.any():
-        return Again(math.inf, looked_s, 0.0)
-    first = int(np.argmax(held))
+    first, later = int(np.argmax(held)), float((~held).mean())
+    if not held.any() or float((~held[first:]).mean()) > RARELY:
+        return Again(math.inf, looked_s, later)
     # A span may begin with a few that were not in time, or with nothing at all.
     at = np.searchsorted(answers.good_due, steps[first])
     begun_ns = int(answers.good_due[min(at, len(answers.good_due) - 1)])
@@ -253,19 +303,35 @@ def normal_is(bounds: str) -> str:
 
 
 def over_trials(values: Sequence[float], unit: str) -> Estimate | None:
-    """The mean with its interval over trials; where one is infinite, the median and the range."""
+    """The mean with its interval over trials; where they are unlike, so that it would be the figure
+    of none of them, or one is infinite: the median and the range."""
     if not values:
         return None
-    n = len(values)
-    if not all(map(math.isfinite, values)):
+    n, middle = len(values), sorted(values)[len(values) // 2]
+    if max(values) > UNLIKE * middle or not all(map(math.isfinite, values)):
         low = min(values)
-        span = Interval(low, math.inf, 1.0, "least to greatest of trials")
-        middle = float(sorted(values)[n // 2])
-        return Estimate(middle, unit, n, span if math.isfinite(low) else None)
+        span = Interval(low, max(values), 1.0, "least to greatest of trials")
+        return Estimate(middle, unit, n, span if n > 1 and math.isfinite(low) else None)
     span_of = mean_interval(values)
     if span_of is not None:  # what cannot be less than nothing is not said to be perhaps less
         span_of = Interval(max(0.0, span_of.low), span_of.high, span_of.level, span_of.method)
     return Estimate(float(np.mean(values)), unit, n, span_of)
+
+
+def between(span: Interval | None) -> str:
+    """An interval of ``over_trials`` after a space, in brackets; empty: there is none."""
+    if span is None:
+        return ""
+    ends = f"{digits(span.low)} to {digits(span.high)}"
+    return f" (95 % interval {ends})" if span.level < 1 else f" ({ends} in its trials)"
+
+
+def now_and_then(figures: Mapping[str, Estimate]) -> str:
+    """Of answers that were not normal again, for how much of the time they were, if ever."""
+    later = figures.get("later")
+    if later is None or later.value >= 1:
+        return ""
+    return f" They were now and then, for {percent(1 - later.value)} of that time."
 
 
 def of_some(trials: int, unknown: int) -> str:

@@ -136,7 +136,7 @@ def judge_trial(
     more = (
         served.findings(record, trial, before), replies.findings(record, trial, before), otherwise,
         truth.findings(record, trial), reading.findings(record, trial),
-        faults.findings(record, trial),
+        faults.findings(record, trial, before),
     )  # fmt: skip
     audit = validity.audit(trial, undisturbed, warm, planned, trace)
     findings = jobs.added(_audited(audit, [*chain(*more)]), trial)

@@ -6,10 +6,12 @@ belongs to the stage in which it was due.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Curve, Shaped, StageSeen
 from searchbench.analysis.trial import overload
@@ -17,6 +19,7 @@ from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.record import Trial
 from searchbench.workload.shape import Shape, Stage, shape_of
 
+Floats = NDArray[np.float64]
 _BINS = 80
 _FEWEST = 20  # requests answered in a bin of the curves
 _FEWEST_OF_P99 = 100  # and in a stage
@@ -76,7 +79,8 @@ def _stage(
     answered: np.ndarray[tuple[int], np.dtype[np.bool_]],
 ) -> StageSeen:
     there = (due_s >= start) & (due_s < start + stage.seconds)
-    times = np.sort(response_s[there & answered])
+    # One that was not answered well is later than any: it is in no time of those that were.
+    times = np.where(answered, response_s, math.inf)[there]
     return StageSeen(
         start_s=start,
         seconds=stage.seconds,
@@ -84,10 +88,17 @@ def _stage(
         last_per_s=stage.last,
         judged=judged,
         requests=int(there.sum()),
-        answered=len(times),
-        p50_s=float(np.quantile(times, 0.5)) if len(times) else None,
-        p99_s=float(np.quantile(times, 0.99)) if len(times) >= _FEWEST_OF_P99 else None,
+        answered=int(np.count_nonzero(there & answered)),
+        p50_s=_quantile(times, 0.5, 1),
+        p99_s=_quantile(times, 0.99, _FEWEST_OF_P99),
     )
+
+
+def _quantile(times: Floats, q: float, fewest: int) -> float | None:
+    """By nearest rank, as interpolation between infinite ones has no value."""
+    if len(times) < fewest:
+        return None
+    return float(np.quantile(times, q, method="inverted_cdf"))
 
 
 def _offered(shape: Shape) -> Curve:

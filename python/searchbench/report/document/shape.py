@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import median
@@ -193,6 +194,8 @@ def _answered(seen: tuple[StageSeen, ...]) -> Cell:
 def _time(values: list[float | None]) -> Cell:
     there = [v for v in values if v is not None]
     middle = median(there) if len(there) == len(values) else None
+    if middle is not None and math.isinf(middle):
+        return Cell("not answered", repr(middle))
     return known(middle, lambda v: numbers.human(v, "s"))
 
 
