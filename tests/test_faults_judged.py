@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
@@ -92,8 +94,8 @@ def test_what_waits_for_a_timeout_when_the_fault_comes_was_not_normal_before_it(
     before = faults.until_it(one, whole)
     assert before.window[1] == pytest.approx(5 * S, abs=S / 10)
     record: Any = None
-    found = [f for f in faults.findings(record, one, before) if f.kind == "under way"]
-    assert [f.number for f in found] == ["4.01 of 10 s"]
+    found = next(iter(faults.findings(record, one, before)))
+    assert (found.kind, found.number) == ("under way", "4.03 of 10 s")
     seen = faults._seen(one, whole)
     assert isinstance(seen.normal, str)
     assert "before it answers varied too much" in seen.normal
@@ -160,8 +162,8 @@ def test_only_what_was_counted_is_said_not_to_be_gone() -> None:
     some = faults.durability(replace(NOTHING, acknowledged=1450, uncounted=2900))
     assert some == (
         "Of 1,450 documents that were acknowledged in the drive and counted at its end, none is "
-        "gone; how many are gone of 2,900 that were acknowledged and not counted is not known; "
-        "0 of 40 written documents asked for are missing."
+        "gone by the count; how many are gone of 2,900 that were acknowledged and not counted is "
+        "not known; 0 of 40 written documents asked for are missing."
     )
     none = faults.durability(replace(NOTHING, uncounted=2900))
     assert none == (
@@ -173,6 +175,45 @@ def test_only_what_was_counted_is_said_not_to_be_gone() -> None:
 def test_what_is_missing_of_those_asked_for_is_gone_whatever_the_count_says() -> None:
     found = replace(NOTHING, acknowledged=1450, missing=24, lost=24, unseen=1)
     assert faults.durability(found) == (
-        "Of 1,450 documents that were acknowledged in the drive, at least 24 are gone, of which "
-        "the count shows fewer; 24 of 40 written documents asked for are missing."
+        "Of 1,450 documents that were acknowledged in the drive, at least 24 are gone; 24 of 40 "
+        "written documents asked for are missing."
     )
+
+
+def test_documents_too_many_are_no_deletes_where_nothing_was_deleted() -> None:
+    assert faults.durability(replace(NOTHING, acknowledged=1450, twice=30)) == (
+        "Of 1,450 documents that were acknowledged in the drive, none is gone by the count, and "
+        "there are 30 too many, as if written twice; 0 of 40 written documents asked for "
+        "are missing."
+    )
+
+
+def replies(*rows: tuple[str, int, float]) -> Any:
+    """A record whose trials have these replies: phase, total, and when they were asked for."""
+    table = pa.Table.from_pylist(
+        [
+            {
+                "query": 0, "phase": phase, "total": total, "total_exact": True, "ids": [],
+                "error": None, "outcome": 0, "asked": round(at_s * S), "answered": round(at_s * S),
+            }
+            for phase, total, at_s in rows
+        ]
+    )  # fmt: skip
+    return SimpleNamespace(replies=lambda _: table)
+
+
+@pytest.mark.parametrize("phase", ["while_written", "under_load"])
+def test_a_server_that_finds_nothing_after_a_fault_is_not_normal(phase: str) -> None:
+    alone = ("captured", 40, 0.0), ("after", 60, 40.0)
+    usual = [(phase, 45, at_s) for at_s in np.arange(2.0, 11, 0.1)]
+    well = [(phase, 50, at_s) for at_s in np.arange(13.05, 31, 0.1)]
+    empty = [(phase, 0 if at_s < 25 else 50, at_s) for _, _, at_s in well]
+    seen = faults._seen(trial(), trace(*crashed()))
+    assert isinstance(seen.normal, recovery.Normal)
+    assert faults._checked(replies(*alone, *usual, *well), trial(), seen) == seen
+    found = faults._checked(replies(*alone, *usual, *empty), trial(), seen)
+    assert isinstance(found.normal, str)
+    assert found.normal.startswith("120 of 180 sampled answers after it found nothing")
+    assert "normal_s" not in found.figures
+    nothing = ("captured", 0, 0.0), ("after", 0, 40.0)
+    assert faults._checked(replies(*nothing, *usual, *empty), trial(), seen) == seen

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.agreement import agreement
 from searchbench.analysis.judgement import Curve, Estimate, Finding, TreatmentResult
+from searchbench.analysis.roles import meanwhile
 from searchbench.analysis.roles.accepted import written
 from searchbench.analysis.roles.model import Durable, Event, FaultResult
 from searchbench.analysis.roles.truth import reckoned, updates_reckoned
 from searchbench.analysis.trial import recovery
 from searchbench.analysis.trial.measured import NEVER, Trace, read_trace
+from searchbench.analysis.trial.validity import ERRORS_INVALID
 from searchbench.analysis.words import digits, percent, plural
 from searchbench.record import Record, Trial
 from searchbench.record.roles import FaultDone, RoleRun
@@ -133,7 +135,7 @@ def results(record: Record, t: TreatmentResult, valid: Sequence[Trial]) -> Itera
     trials = [trial for trial in valid if trial.fault is not None]
     if not trials:
         return
-    each = [_seen(trial, read_trace(record, trial)) for trial in trials]
+    each = [_checked(record, trial, _seen(trial, read_trace(record, trial))) for trial in trials]
     first = trials[0].fault
     assert first is not None
     name = next(run.name for run in trials[0].beside if run.fault is not None)
@@ -293,10 +295,12 @@ def _of_counts(found: Durable) -> str:
     said += f"{at_least}{found.lost:,} are gone" if found.lost else "none is gone"
     if found.cancels:
         said += " by the count, in which a delete that is undone hides an insert that is gone"
-    elif found.hides:
-        said += " by the count" if not found.unseen else ", of which the count shows fewer"
+    elif found.unknown or not found.lost:
+        said += " by the count"
     if found.unapplied:
         said += f", and {found.unapplied:,} acknowledged deletes are undone"
+    if found.twice:
+        said += f", and there are {found.twice:,} too many, as if written twice"
     if found.unknown:
         said += (f" (whether {found.unknown:,} more were taken is not known, and each that was may "
                  "hide one that is gone)")  # fmt: skip
@@ -343,6 +347,24 @@ def _seen(trial: Trial, trace: Trace) -> _Seen:
             return _Seen(figures, n, found, (end - since) / 1e9, back)
         figures |= {"normal_s": found.after_s, "later": found.later}
     return _Seen(figures, n, normal, (end - since) / 1e9, back)
+
+
+def _checked(record: Record, trial: Trial, seen: _Seen) -> _Seen:
+    """The same, with answers that found nothing after the fault counted as no normal ones."""
+    fault = trial.fault
+    assert fault is not None
+    since = fault.again if seen.back else fault.begun
+    if trial.operation is not None or since is None or isinstance(seen.normal, str):
+        return seen
+    empty, sampled = meanwhile.empty(record, trial, since)
+    if empty <= ERRORS_INVALID * sampled:
+        return seen
+    why = (
+        f"{empty:,} of {sampled:,} sampled answers after it found nothing, though their queries do "
+        "before it and once all is over"
+    )
+    figures = {key: v for key, v in seen.figures.items() if key not in ("normal_s", "later")}
+    return replace(seen, normal=why, figures=figures)
 
 
 def _errors_ns(trial: Trial, trace: Trace, wrong: NDArray[np.bool_], begun: int) -> Ints:
@@ -412,11 +434,13 @@ def _durable(record: Record, trials: Sequence[Trial]) -> Durable | None:
         sums["acknowledged"] += acknowledged - blind
         sums["uncounted"] += blind
         # A document that was updated and is gone lacks in both counts.
-        gone = max(lacking, reckon.low - applied.after, 0)
-        sums["unseen"] += missing > gone
+        fewer = max(0, reckon.low - applied.after)
+        gone = max(lacking, fewer)
+        sums["unseen"] += missing > gone or bool(lacking and fewer)
         sums["lost"] += max(gone, missing)
         sums["cancels"] += bool(reckon.plus and reckon.minus)
-        sums["unapplied"] += max(0, applied.after - reckon.high)
+        deleted = bool(reckon.minus or reckon.low < reckon.expected)
+        sums["unapplied" if deleted else "twice"] += max(0, applied.after - reckon.high)
         sums["unknown"] += reckon.high - reckon.low
     return Durable(**sums) if looked else None
 

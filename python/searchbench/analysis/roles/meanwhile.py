@@ -84,7 +84,7 @@ def findings(record: Record, trial: Trial, made: Written, role: str = "") -> Ite
     whose = f"{role}: " if role else ""
     why = "a change was seen in part"
     if trial.fault is not None:
-        why = f"what the fault took of writes was seen before it, or {why}"
+        why = f"what the fault took of writes was seen before it, an answer was not whole, or {why}"
     yield (
         "answers of no time", "warning",
         f"{whose}{held.outside:,} of {held.sampled:,} sampled {what}{back} ({held.first})",
@@ -92,6 +92,30 @@ def findings(record: Record, trial: Trial, made: Written, role: str = "") -> Ite
         f"after: {why}.",
         "Look at whether the engine replaces a document in one step.",
     )  # fmt: skip
+
+
+def empty(record: Record, trial: Trial, since_ns: int) -> tuple[int, int]:
+    """Of the sampled answers to readers that were asked for from then on, those that found nothing
+    though their query does before and after; and how many there are. Nothing, where as large a
+    share of those before did.
+    """
+    rows = record.replies(trial.trial).select(_COLUMNS).to_pylist()
+    known = [row for row in rows if row["error"] is None and row["total"] is not None]
+    find = set.intersection(
+        *({r["query"] for r in known if r["phase"] == phase and r["total"]}
+          for phase in ("captured", "after"))
+    )  # fmt: skip
+    sampled = [
+        row
+        for row in known
+        if row["phase"] in ("while_written", "under_load")
+        and row["query"] in find
+        and not row.get("outcome")
+    ]
+    after = [not row["total"] for row in sampled if row["asked"] >= since_ns]
+    before = [not row["total"] for row in sampled if row["asked"] < since_ns]
+    usual = sum(before) / len(before) if before else 0.0
+    return (sum(after), len(after)) if sum(after) > usual * len(after) else (0, len(after))
 
 
 def rule_of(record: Record, trial: Trial) -> Growth:

@@ -163,8 +163,9 @@ class Durable:
     counted; ``unlooked``: documents that were acknowledged in these, which are in none of the
     others: all of them may be gone. ``uncounted``: documents that were acknowledged in the other
     trials, and that no count shows: the engine gave none, or they were updates whose word it does
-    not count; ``acknowledged`` is without them. ``unseen``: in so many trials more of the documents
-    asked for are missing than the count lacks.
+    not count; ``acknowledged`` is without them. ``unseen``: in so many trials more may be gone than
+    any count lacks: inserts and updates, or more of those asked for. ``twice``: documents too many,
+    where none was deleted.
     """
 
     acknowledged: int
@@ -179,6 +180,7 @@ class Durable:
     unlooked: int = 0
     uncounted: int = 0
     unseen: int = 0
+    twice: int = 0
 
     @property
     def hides(self) -> bool:
