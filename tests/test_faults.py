@@ -225,7 +225,10 @@ def test_a_killed_server_is_started_again_and_answers_as_before(
     assert 0 <= value(found, "first_error_s") < value(found, "down_s")
     assert value(found, "error_share") > 0.9, "nobody is there who could answer"
     assert value(found, "without_s") >= value(found, "down_s") - 0.05
-    assert math.isfinite(value(found, "normal_s"))
+    if "normal_s" in found.figures:
+        assert math.isfinite(value(found, "normal_s"))
+    else:  # two seconds before the fault are few, where others use the machine
+        assert found.why.startswith("before it ")
     (result,) = [x for t in judged.treatments for x in t.trials if x.trial == trial.trial]
     assert not invalid(result), "failures in the time of the fault are a result"
     assert result.outcomes.get("refused", 0) + result.outcomes.get("reset", 0) > 10
@@ -342,7 +345,7 @@ def test_the_fault_is_on_the_page_in_the_json_and_on_the_terminal(
     assert "the server was killed and was started again after" in said
     assert "acknowledged in the drive, none is gone" in said
     (plain,) = to_json(judged)["roles"]["faults"]
-    assert plain["figures"]["normal_s"]["value"] == found.figures["normal_s"].value
+    assert plain["figures"]["without_s"]["value"] == found.figures["without_s"].value
     (event,) = [e for e in over[trial.treatment].events if e.name == "server killed"]
     assert event.end_s - event.start_s == pytest.approx(value(found, "down_s"))
     good = over[trial.treatment].good
@@ -404,7 +407,10 @@ def test_a_lost_agent_makes_answers_partial_until_it_is_back(tmp_path: Path) -> 
     found = of_trial(record, trial)
     assert value(found, "partial_share") > 0.5, "the other agent has the other half"
     assert value(found, "error_share") < 0.5
-    assert math.isfinite(value(found, "normal_s"))
+    if "normal_s" in found.figures:
+        assert math.isfinite(value(found, "normal_s"))
+    else:  # two seconds before the fault are few, where others use the machine
+        assert found.why.startswith("before it ")
     assert (found.otherwise, found.compared) == (0, 20), "all is there again"
     (result,) = [x for t in judge(record).treatments for x in t.trials]
     assert result.outcomes["partial"] > 20
@@ -421,7 +427,10 @@ def test_a_frozen_server_fails_nothing_and_answers_late(tmp_path: Path) -> None:
     assert value(found, "error_share") == 0
     assert "first_error_s" not in found.figures
     assert value(found, "without_s") == pytest.approx(value(found, "down_s"), abs=0.2)
-    assert math.isfinite(value(found, "normal_s"))
+    if "normal_s" in found.figures:
+        assert math.isfinite(value(found, "normal_s"))
+    else:  # two seconds before the fault are few, where others use the machine
+        assert found.why.startswith("before it ")
     assert any("All requests were answered well" in said for said in faults.sentences(found))
     (result,) = [x for t in judge(record).treatments for x in t.trials]
     assert not invalid(result)
