@@ -410,7 +410,8 @@ def test_who_asks_from_how_many_rows_on_is_answered_first() -> None:
     crossed = OperationResult("fetch", "set", (a, b), crossovers=crossovers([a, b]))
     compared = compared_at_each("singles", "temporary")
     (said,) = sentences([crossed], compared)
-    assert said.startswith("temporary is faster than singles from about ")
+    assert said.startswith("temporary is faster than singles by the median time from about ")
+    assert said.endswith(", up to 10,000 rows.")
     unsure = tuple(replace(c, interval=None) for c in crossed.crossovers)
     (said,) = sentences([replace(crossed, crossovers=unsure)], compared)
     assert said == (
@@ -418,19 +419,19 @@ def test_who_asks_from_how_many_rows_on_is_answered_first() -> None:
     )
     slow = named(curve("slow", 2e-3, 60e-6))
     apart = OperationResult("fetch", "set", (a, slow))
-    (said,) = sentences([apart], compared_at_each("singles", "slow", at_10="not resolved"))
+    (said,) = sentences([apart], compared_at_each("slow", "singles", at_10="not resolved"))
     assert said == (
-        "slow took longer than singles at each number of rows between 1 and 10,000 rows, which is "
-        "resolved at 4 of 5; nothing shows that they change places there."
+        "slow took longer than singles by the median time at each number of rows between 1 and "
+        "10,000 rows, which is resolved at 4 of 5; nothing shows that they change places there."
     )
-    open_ = compared_at_each("singles", "slow", **{f"at_{n}": "not resolved" for n in ROWS})
+    open_ = compared_at_each("slow", "singles", **{f"at_{n}": "not resolved" for n in ROWS})
     (said,) = sentences([apart], open_)
     assert said == (
         "Which of singles and slow is faster is not resolved at any number of rows between 1 and "
         "10,000 rows."
     )
     # Methods that do not return the same rows are not held against each other.
-    assert sentences([apart], compared_at_each("singles", "slow", at_10="not comparable")) == []
+    assert sentences([apart], compared_at_each("slow", "singles", at_10="not comparable")) == []
     assert sentences([apart], {}) == []
     assert sentences([OperationResult("fetch", "set", (a, b, slow))], compared) == []
     assert sentences([replace(apart, by_rows=False)], compared) == []

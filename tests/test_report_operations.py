@@ -36,7 +36,8 @@ def judged() -> Judgement:
                             "mariadb")  # fmt: skip
     union = MethodCurve("union", "mariadb", (point(1, 0.0001), point(100, None, "=no stack")), BENT,
                         "mariadb")  # fmt: skip
-    sure = Crossover("union", "temporary", "mariadb", 42.0, Interval(10, 100, 0.95, "levels"))
+    sure = Crossover("union", "temporary", "mariadb", 42.0, Interval(10, 100, 0.95, "levels"),
+                     until=100, but="; at 1 row union fails")  # fmt: skip
     unsure = Crossover("union", "or", "mariadb", 7.0, None, "it is within the noise")
     fetch = OperationResult("fetch", "set", (temporary, union), (sure, unsure))
     once = OperationResult("count", "set", (MethodCurve("sql", "", (point(1, 0.5),)),),
@@ -86,7 +87,8 @@ def test_the_answer_has_the_crossings_and_what_a_row_costs(
 ) -> None:
     crossing, unsure, costs, no_line, fails = said(judged())
     assert crossing == (
-        "fetch: mariadb: temporary is faster than union from about 42 rows on (between 10 and 100)."
+        "fetch: mariadb: temporary is faster than union by the median time from about 42 rows on "
+        "(between 10 and 100), up to 100 rows; at 1 row union fails."
     )
     assert unsure == "1 further crossing of curves is not resolved."
     assert costs.startswith("fetch: temporary, mariadb: 2 µs (95 % interval 1.9")

@@ -29,9 +29,10 @@ class Point:
 
     ``seconds``: of one operation, the median where there are samples enough for it, else the mean;
     None where it failed. ``by_block``: the same of each valid trial that is no control. ``median``:
-    whether it is one.
+    whether it is one. ``failed``: why it did, in the server's words; ``failed_in``: in how many of
+    its trials it did, and why, where the times are those of the others.
     ``cpu_s``: of the server, for one operation. ``received_bytes``, ``sent_bytes``, ``statements``,
-    ``exchanges``: within what is timed, of one. ``failed``: why it did, in the server's words.
+    ``exchanges``: within what is timed, of one.
     ``parts``: where the time goes, if the instants of statements are on record.
     """
 
@@ -47,6 +48,7 @@ class Point:
     failed: str = ""
     parts: tuple[StatementTime, ...] = ()
     median: bool = True
+    failed_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,9 @@ class Crossover:
     """From where on ``above`` is faster than ``below``, in rows, within what was measured.
 
     ``rows``: by interpolation on logs; ``interval`` None where it is not resolved on both sides:
-    then ``why`` says so.
+    then ``why`` says so. ``by``: which time of an operation. ``until``: the greatest number of rows
+    up to which ``above`` is shown to be faster at each one; 0 where it is not resolved. ``but``: at
+    which numbers of rows that is otherwise or not known, as the end of its sentence.
     """
 
     below: str
@@ -104,6 +108,9 @@ class Crossover:
     rows: float
     interval: Interval | None
     why: str = ""
+    by: str = "the median time"
+    until: int = 0
+    but: str = ""
 
 
 @dataclass(frozen=True, slots=True)

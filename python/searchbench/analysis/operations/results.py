@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.judgement import Estimate, Interval, TreatmentResult
+from searchbench.analysis.judgement import Estimate, Interval, TreatmentResult, TrialResult
 from searchbench.analysis.operations import rows as of_rows
 from searchbench.analysis.operations.model import MethodCurve, OperationResult, Point, Slope
 from searchbench.analysis.operations.statements import statement_times
@@ -147,8 +147,15 @@ def _point(record: Record, t: TreatmentResult, rows: int, trials: Sequence[Trial
         statements=about.statements if about else 0,
         exchanges=about.exchanges if about else 0,
         failed="" if values else failed,
+        failed_in=_failed_in([r for _, r in own if r.counts]) if values else "",
         parts=statement_times(record, [x for x, r in own if r.counts]) if values else (),
     )
+
+
+def _failed_in(trials: Sequence[TrialResult]) -> str:
+    """In how many of these the method failed, and why it did first; "" where it did in none."""
+    said = [r.failed for r in trials if r.failed]
+    return f"in {len(said)} of {len(trials)} trials: {said[0]}" if said else ""
 
 
 def _received(record: Record, trial: Trial) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
+from searchbench.analysis.operations.crossing import sentence
 from searchbench.analysis.operations.model import (
     Crossover,
     MethodCurve,
@@ -84,11 +86,11 @@ def _sent(single: list[OperationResult]) -> list[Block]:
         tables.sent_side_by_side(single),
     ]
     failures = [
-        f"{line(o.name)}, {line(m.label)}: {short(p.failed, 2 * _ROW)}"
+        f"{line(o.name)}, {line(m.label)}: {short(p.failed or p.failed_in, 2 * _ROW)}"
         for o in single
         for m in o.methods
         for p in m.points
-        if p.failed
+        if p.failed or p.failed_in
     ]
     if failures:
         blocks += [Text("Where a method fails:"), Points(tuple(failures))]
@@ -161,16 +163,12 @@ def _held(of: OperationResult, held: str) -> list[Block]:
 
 def _failures(m: MethodCurve) -> list[str]:
     return [
-        f"{line(m.method)} at {numbers.counted(p.rows, 'row')}: {short(p.failed, 2 * _ROW)}"
+        f"{line(m.method)} at {numbers.counted(p.rows, 'row')}"
+        f"{': ' if p.failed else ', '}{short(p.failed or p.failed_in, 2 * _ROW)}"
         for p in m.points
-        if p.failed
+        if p.failed or p.failed_in
     ]
 
 
 def _crossing(c: Crossover) -> str:
-    assert c.interval is not None
-    low, high = (numbers.digits(v) for v in (c.interval.low, c.interval.high))
-    return (
-        f"{line(c.above)} is faster than {line(c.below)} from about {numbers.digits(c.rows)} rows "
-        f"on (between {low} and {high})."
-    )
+    return f"{line(sentence(replace(c, held='')))}."

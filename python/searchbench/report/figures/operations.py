@@ -14,7 +14,7 @@ from searchbench.report.figures.plots import Axis, Chart, draw, lines_from, time
 
 def curves(methods: Sequence[MethodCurve], look: Look) -> Chart:
     """None where nothing was asked at two numbers of rows."""
-    found, gaps = [], list[tuple[float, ...]]()
+    found, gaps, fails = [], list[tuple[float, ...]](), list[list[str]]()
     for m in methods:
         known = [p for p in m.points if p.seconds is not None]
         if not known:
@@ -26,6 +26,7 @@ def curves(methods: Sequence[MethodCurve], look: Look) -> Chart:
         # A line does not go on over a number of rows at which its method fails.
         first, last = known[0].rows, known[-1].rows
         gaps.append(tuple(float(p.rows) for p in m.points if p.failed and first < p.rows < last))
+        fails.append([f"\nfails {p.failed_in}" if p.failed_in else "" for p in known])
         found.append((m.method, Curve(
             m.method,
             tuple(float(p.rows) for p in known),
@@ -42,5 +43,10 @@ def curves(methods: Sequence[MethodCurve], look: Look) -> Chart:
     lines = lines_from(
         [c for _, c in found], [n for n, _ in found], lambda at: f"{at:,.0f} rows", "s"
     )
-    lines = [replace(each, breaks=gaps[i]) for i, each in enumerate(lines)]
+    lines = [
+        replace(
+            each, breaks=gaps[i], tips=tuple(map("".join, zip(each.tips, fails[i], strict=True)))
+        )
+        for i, each in enumerate(lines)
+    ]
     return draw(lines, x, y, look, points=True)

@@ -92,7 +92,15 @@ def _by_rows(methods: Sequence[MethodCurve], cell: Callable[[Point], Cell]) -> T
 def _time(p: Point) -> Cell:
     if p.failed:
         return Cell("fails", p.failed, short(p.failed, 40), tone="bad")
-    return of_estimate(p.seconds)
+    return _sometimes(of_estimate(p.seconds), p)
+
+
+def _sometimes(cell: Cell, p: Point) -> Cell:
+    """The cell of a time, with in how many trials the method failed."""
+    if not p.failed_in:
+        return cell
+    said = short(f"fails {p.failed_in}", 60)
+    return replace(cell, below=f"{cell.below}; {said}" if cell.below else said, tone="bad")
 
 
 def _sent(p: Point) -> Cell:
@@ -130,11 +138,13 @@ def side_by_side(operations: Sequence[OperationResult], compared: Compared) -> T
 
     A row for each crossing of the other levels, such as the number of clients.
     """
-    return _each(
-        operations,
-        lambda way, row: _against(row, _point(row, way), compared),
-        text("Rows", _same_rows),
-    )
+
+    def cell(way: Way, row: Row) -> Cell:
+        found = _point(row, way)
+        made = _against(row, found, compared)
+        return made if found is None else _sometimes(made, found)
+
+    return _each(operations, cell, text("Rows", _same_rows))
 
 
 def sent_side_by_side(operations: Sequence[OperationResult]) -> Table:
