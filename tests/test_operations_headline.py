@@ -23,7 +23,7 @@ from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Comparison, Estimate, Judgement
 from searchbench.analysis.operations.crossing import crossovers, sentence
 from searchbench.analysis.operations.model import MethodCurve, OperationResult, Point
-from searchbench.record import open_record
+from searchbench.record import Record, open_record
 from searchbench.report.document.operations import _crossing, _failures
 from searchbench.report.figures.look import WIDE
 from searchbench.report.figures.operations import curves
@@ -89,7 +89,7 @@ def returned(query: int, rows: int = 10, which: str = "") -> dict[str, Any]:
     return {"total": rows, "ids": [f"{which}{query}-{n}" for n in range(5)], "facets": facets}
 
 
-def judged(
+def recorded(
     folder: Path,
     one: Times = listed,
     other: Times = singles,
@@ -100,11 +100,12 @@ def judged(
     metric: str = "service_p50",
     blocks: int = 3,
     seconds: float = 5.0,
-) -> Judgement:
+    seed: int = 1,
+) -> Record:
     """``differs``: at these numbers of rows list returns other rows than singles."""
     study = Methods(
         blocks=blocks, control=None, judging={"metric": metric}, queries=4, under_load=4,
-        trial_noise=0.002, block_noise=0.0, fails=fails or {},
+        trial_noise=0.002, block_noise=0.0, fails=fails or {}, seed=seed,
     )  # fmt: skip
     for n in rows:
         for method, of in (("list", one), ("singles", other)):
@@ -115,7 +116,11 @@ def judged(
                 answer=partial(returned, rows=n + len(which), which=which), seconds=seconds,
                 extra={"operation": about(levels)},
             )  # fmt: skip
-    return judge(open_record(study.write(folder)))
+    return open_record(study.write(folder))
+
+
+def judged(folder: Path, *servers: Callable[[int], Any], **more: Any) -> Judgement:
+    return judge(recorded(folder, *servers, **more))
 
 
 def of(found: Judgement) -> OperationResult:

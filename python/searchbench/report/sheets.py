@@ -153,6 +153,7 @@ _POINT_ESTIMATES = ("seconds", "cpu_s")
 _SENT = ("received_bytes", "sent_bytes", "statements", "exchanges")
 OPERATIONS = (
     "operation", "answer", "method_asked", "system", "at", "treatment", "rows", "failed",
+    "failed_in",
     *(f"{name}{end}" for name in _POINT_ESTIMATES for end in ("", "_low", "_high", "_n")), *_SENT,
     "fixed_s", "per_row_s", "per_row_s_low", "per_row_s_high",
     "exponent", "exponent_low", "exponent_high",
@@ -161,7 +162,8 @@ OPERATIONS = (
 
 # A row for each crossing of the curves of two methods.
 CROSSINGS = (
-    "operation", "at", "below", "above", "rows", "low", "high", "level", "method", "unresolved",
+    "operation", "at", "below", "above", "by", "rows", "low", "high", "until", "but", "level",
+    "method", "unresolved",
 )  # fmt: skip
 
 
@@ -389,6 +391,7 @@ def _operations(judgement: Judgement) -> Iterable[Sequence[Any]]:
                     p.treatment,
                     p.rows if o.by_rows else None,
                     p.failed,
+                    p.failed_in,
                     *times,
                     *sent,
                     *slope,
@@ -407,8 +410,10 @@ def _crossings(judgement: Judgement) -> Iterable[Sequence[Any]]:
     for o in judgement.operations:
         for c in o.crossovers:
             i = c.interval
-            ends = (i.low, i.high, i.level, i.method) if i else (None, None, None, "")
-            yield (o.name, c.held, c.below, c.above, c.rows, *ends, c.why)
+            ends = (i.low, i.high) if i else (None, None)
+            how = (i.level, i.method) if i else (None, "")
+            known = (c.until or None, c.but.removeprefix("; "), *how, c.why)
+            yield (o.name, c.held, c.below, c.above, c.by, c.rows, *ends, *known)
 
 
 def _estimate(estimate: Estimate | None) -> tuple[Any, ...]:

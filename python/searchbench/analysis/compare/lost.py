@@ -258,8 +258,8 @@ def seen(runs: Sequence[Run], key: Key) -> Seen:
         broken = [t for t in bad if by_system(t)]
         found.trials += len(own) - len(bad) + len(broken)
         found.broken += [_why([trial]) for trial in broken]
-        if why := run.by_key[key].failed:  # the method of an operation, in valid trials
-            found.broken += [t.failed for t in own if t.failed]
+        found.broken += [t.failed for t in own if t.failed]  # an operation's method: they are valid
+        if why := run.by_key[key].failed:
             found.failed.append(why)
         elif len(own) > len(bad):
             found.valid += 1
