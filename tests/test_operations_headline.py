@@ -100,9 +100,12 @@ def recorded(
     metric: str = "service_p50",
     blocks: int = 3,
     seconds: float = 5.0,
-    seed: int = 1,
+    seed: int = 7,
+    untimed: str = "",
 ) -> Record:
-    """``differs``: at these numbers of rows list returns other rows than singles."""
+    """``differs``: at these numbers of rows list returns other rows than singles. ``untimed``: the
+    method that has set-up and clean-up.
+    """
     study = Methods(
         blocks=blocks, control=None, judging={"metric": metric}, queries=4, under_load=4,
         trial_noise=0.002, block_noise=0.0, fails=fails or {}, seed=seed,
@@ -114,7 +117,7 @@ def recorded(
             study.add(
                 f"{method}{n}", system="mariadb", server=of(n), clients=1, levels=levels,
                 answer=partial(returned, rows=n + len(which), which=which), seconds=seconds,
-                extra={"operation": about(levels)},
+                extra={"operation": {**about(levels), "untimed": 2 * (method == untimed)}},
             )  # fmt: skip
     return open_record(study.write(folder))
 
@@ -313,3 +316,18 @@ def test_a_point_says_in_how_many_trials_its_method_failed(tmp_path: Path) -> No
     assert failures == ["list at 1,000 rows, in 2 of 4 trials: no room"]
     drawn = curves(methods, WIDE)
     assert "fails in 2 of 4 trials: no room" in json.dumps(drawn.to_dict())
+
+
+def test_set_up_that_is_not_timed_is_said_and_throughput_is_not_compared(tmp_path: Path) -> None:
+    found = judged(tmp_path / "r", untimed="list")
+    said_ = "by the median time (without the set-up and clean-up of list) from about "
+    assert said_ in found.verdict.headline
+    by_rate = [c for c in found.comparisons if c.metric == "throughput" and "list" in c.a + c.b]
+    assert by_rate
+    assert {c.verdict for c in by_rate} == {"not comparable"}
+    assert {c.reason.partition(" of ")[0] for c in by_rate} == {
+        "throughput has the set-up and clean-up"
+    }
+    plain = judged(tmp_path / "plain")
+    assert "set-up" not in plain.verdict.headline
+    assert not any("clean-up" in c.reason for c in plain.comparisons)

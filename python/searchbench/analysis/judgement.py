@@ -243,6 +243,7 @@ class TrialResult:
     a load with one rate. ``classes``: what each class of queries met; empty where there are none.
     ``failed``: of an operation, why its method failed, which is a result and has no figures.
     ``taken``: the share of the window in which others may have had a core that it needed.
+    ``untimed``: how many statements of an operation go before or after what is timed.
     """
 
     trial: str
@@ -262,6 +263,7 @@ class TrialResult:
     classes: tuple[ClassSeen, ...] = ()
     failed: str = ""
     taken: float = 0.0
+    untimed: int = 0
 
     @property
     def counts(self) -> bool:

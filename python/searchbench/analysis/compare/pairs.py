@@ -222,8 +222,17 @@ def drafts(
         both, others = (by_id[a], by_id[b]), answers.otherwise(a, b)
         measured = asked.fewest_on_both(*both, samples, pair)
         alike = asked.requests_alike(*both, samples, others, members)
+        untimed = [t.label for t in both if any(trial.untimed for trial in t.trials)]
         for name in _driven_metrics(loads[a], loads[b], metric):
             floor = floors[name].value if name in floors else 1.0
+            if name == "throughput" and untimed:
+                why = (
+                    f"throughput has the set-up and clean-up of {' and of '.join(untimed)} in it, "
+                    "which are not timed"
+                )
+                blank = Comparison(a, b, name, "not comparable", None, None, floor, 0, 0, why)
+                found.append((blank, [], ""))
+                continue
             draft, logs = _draft(*both, loads, samples, pair, name, floor, distinct, members)
             said = ""
             shares = [(t.label, failed.share(t)) for t in both]

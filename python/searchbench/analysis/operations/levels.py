@@ -29,6 +29,7 @@ class Level:
     ``less``: whose time is less, by the ``logs`` of their ratio in each block; empty where they are
     not compared, for the reason ``why``. ``sure``: the study resolves that. ``shown``: who is
     faster by each figure of the study that is resolved. ``median``: whether the times are medians.
+    ``untimed``: the methods that have set-up or clean-up, which is in no time.
     """
 
     rows: int
@@ -38,6 +39,7 @@ class Level:
     shown: tuple[tuple[str, str], ...] = ()
     median: tuple[bool, bool] = (True, True)
     why: str = ""
+    untimed: tuple[str, ...] = ()
 
     @property
     def faster(self) -> str:
@@ -85,8 +87,9 @@ def _level(
     logs = np.log([p.by_block[k] / q.by_block[k] for k in blocks])
     less = names[0] if logs.mean() < 0 else names[1]
     median = (p.median, q.median)
+    untimed = tuple(name for name, x in zip(names, (p, q), strict=True) if x.untimed)
     if verdicts is None:
-        return Level(rows, less, True, logs, median=median)
+        return Level(rows, less, True, logs, median=median, untimed=untimed)
     found = _of_pair(p, q, verdicts)
     # The times are of all queries, so all of them must have been answered alike.
     if found is not None and found.queries_left_out:
@@ -99,7 +102,7 @@ def _level(
         if c is not None and c.verdict in ("faster", "slower")
     )
     # By another metric of the study, the other one may be the faster.
-    return Level(rows, less, (found.metric, less) in shown, logs, shown, median)
+    return Level(rows, less, (found.metric, less) in shown, logs, shown, median, untimed=untimed)
 
 
 def _of_pair(p: Point, q: Point, compared: Verdicts) -> Comparison | None:
@@ -109,9 +112,12 @@ def _of_pair(p: Point, q: Point, compared: Verdicts) -> Comparison | None:
 
 def by(found: Iterable[Level]) -> str:
     """Whose time is less by what: "the median time"."""
+    found = list(found)
     median = {kind for level in found for kind in level.median}
     names = [name for name, kind in (("median", True), ("mean", False)) if kind in median]
-    return f"the {' or '.join(names)} time"
+    untimed = dict.fromkeys(name for level in found for name in level.untimed)
+    without = f" (without the set-up and clean-up of {listed([*untimed])})" if untimed else ""
+    return f"the {' or '.join(names)} time{without}"
 
 
 def clauses(found: Iterable[tuple[int, str]]) -> str:

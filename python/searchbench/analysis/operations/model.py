@@ -33,7 +33,8 @@ class Point:
     its trials it did, and why, where the times are those of the others.
     ``cpu_s``: of the server, for one operation. ``received_bytes``, ``sent_bytes``, ``statements``,
     ``exchanges``: within what is timed, of one.
-    ``parts``: where the time goes, if the instants of statements are on record.
+    ``parts``: where the time goes, if the instants of statements are on record. ``untimed``: how
+    many statements go before or after what is timed.
     """
 
     treatment: str
@@ -49,6 +50,7 @@ class Point:
     parts: tuple[StatementTime, ...] = ()
     median: bool = True
     failed_in: str = ""
+    untimed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

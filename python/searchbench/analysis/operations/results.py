@@ -149,6 +149,7 @@ def _point(record: Record, t: TreatmentResult, rows: int, trials: Sequence[Trial
         failed="" if values else failed,
         failed_in=_failed_in([r for _, r in own if r.counts]) if values else "",
         parts=statement_times(record, [x for x, r in own if r.counts]) if values else (),
+        untimed=about.untimed if about else 0,
     )
 
 

@@ -105,6 +105,7 @@ def judge_trial(
         figures={},
         outcomes={},
         findings=(),
+        untimed=trial.operation.untimed if trial.operation is not None else 0,
     )
     if trial.status != "ok":
         finding = validity.failed_finding(trial)
