@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.agreement import agreement, every_trial
 from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.agreement.answers import AnswerBook
-from searchbench.analysis.compare import builds, order, pairs
+from searchbench.analysis.compare import builds, classes_failed, order, pairs
 from searchbench.analysis.judgement import (
     ClassComparison,
     Comparison,
@@ -30,7 +30,7 @@ from searchbench.analysis.judgement import (
 from searchbench.analysis.trial import cache, classes
 from searchbench.analysis.trial.classes import Classes
 from searchbench.analysis.trial.measured import Samples
-from searchbench.analysis.words import listed, words
+from searchbench.analysis.words import listed, percent, words
 from searchbench.record import Record
 from searchbench.record.trial import Load
 
@@ -108,7 +108,16 @@ def comparisons(
     for name, draft in drafts:
         beside = [p for other, d in drafts if other != name for p in d.p_values]
         found += [ClassComparison(name, c) for c in pairs.decided(draft, [*whole, *beside])]
-    return tuple(found)
+    by_id = {t.treatment: t for t in treatments}
+    both = dict.fromkeys((f.compared.a, f.compared.b) for f in found)
+    fails = classes_failed.in_study([(by_id[a], by_id[b]) for a, b in both], of.names)
+    return tuple(_with(f, fails.get((f.name, f.compared.a, f.compared.b), "")) for f in found)
+
+
+def _with(found: ClassComparison, fails: str) -> ClassComparison:
+    """The same with the reason that one of both fails requests of it, before any other."""
+    reason = "; ".join(filter(None, (fails, found.compared.reason)))
+    return replace(found, compared=replace(found.compared, reason=reason))
 
 
 def of_treatment(t: TreatmentResult, name: str) -> TreatmentResult:
@@ -128,7 +137,8 @@ def sentences(
     labels: Mapping[str, str],
     metric: str,
 ) -> list[str]:
-    """What the classes say beside the whole, for each pair of which one of them is resolved.
+    """What the classes say beside the whole, for each pair of which one of them is resolved, or
+    that one of the two fails and not the other.
 
     Where a class says the opposite of the whole, that is what the sentence begins with.
     """
@@ -151,7 +161,8 @@ def _of_pair(
         [f for f in own if f.compared.verdict == verdict]
         for verdict in ("faster", "slower", "not resolved")
     )
-    if not faster and not slower:
+    failing = [f for f in own if classes_failed.FAILS in f.compared.reason]
+    if not faster and not slower and not failing:
         return ""
     a, b = labels.get(whole.a, whole.a), labels.get(whole.b, whole.b)
     overall = {"faster": "faster", "slower": "slower"}.get(whole.verdict, "")
@@ -167,12 +178,23 @@ def _of_pair(
         parts = [f"{overall} overall, but {other_way} for {_named(first)}"]
         if second:
             parts.append(f"{overall} for {_named(second)}")
-    if other:
+    if other := [f for f in other if f not in failing]:
         few = len(other) <= NAMED
         which = listed([f.name for f in other]) if few else f"{len(other)} classes"
         parts.append(f"not resolved for {which}")
-    said = f"{b} is {', '.join(parts)}, compared with {a}"
-    return f"By class of queries and {words(metric)}, {said}."
+    said = f"and {words(metric)}, {b} is {', '.join(parts)}, compared with {a}" if parts else ""
+    fails = [_failing(failing, who, rival) for who, rival in ((b, a), (a, b))]
+    told = "; ".join(filter(None, (said, *fails)))
+    return f"By class of queries{' ' if said else ', '}{told}."
+
+
+def _failing(found: Sequence[ClassComparison], who: str, rival: str) -> str:
+    """Which classes one of two fails, the most first, a clause; empty: none."""
+    mine = [f for f in found if f.compared.reason.startswith(f"{who} {classes_failed.FAILS}")]
+    most = [(max(f.compared.failed), min(f.compared.failed), f.name) for f in mine]
+    named = [(worse, f"{name} ({percent(worse)} of them; {percent(less)} to {rival})")
+             for worse, less, name in most]  # fmt: skip
+    return f"{who} fails requests of {greatest_first(named)}" if named else ""
 
 
 def _named(found: Sequence[ClassComparison]) -> str:

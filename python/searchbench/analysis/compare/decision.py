@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from searchbench.analysis.answer import Rank, Said, said
 from searchbench.analysis.compare import answered, builds, late, standing, taken, uncounted, unread
+from searchbench.analysis.compare.further import Further
 from searchbench.analysis.compare.lost import Lost
 from searchbench.analysis.compare.state import REMEDIES
 from searchbench.analysis.compare.sweeps import Matched
@@ -76,14 +77,15 @@ def sentences(
     dropped: Mapping[str, str],
     require: str,
     of_classes: Sequence[str] = (),
+    further: Further | None = None,
 ) -> list[Said]:
     """The decision, by ``metric``; ``worse``: lines whose loss is beyond the threshold.
     ``of_classes``: those of which a loss is (``classes_lost``).
 
     ``gone``: what the second lost, and of what nothing can be told; ``dropped``: by label, which
-    answers it lost. ``require``: what agreeing means.
+    answers it lost. ``require``: what agreeing means. ``further``: what else it lost.
     """
-    lost = gone.lost
+    lost, further = gone.lost, further or Further()
     own = [line for line in lines if line.metric == metric]
     if own:
         counts = {
@@ -101,7 +103,12 @@ def sentences(
     else:
         none = "The records have no treatment in common, so there is nothing to compare."
         told = [Said(none, Rank.ANSWER)]
-    answer = [_of_lost(lost, found.unit), _of_dropped(dropped), _of_unknown(gone.not_known)]
+    answer = [
+        _of_lost(lost, found.unit),
+        _of_dropped(dropped),
+        *_of_further(further),
+        _of_unknown(gone.not_known),
+    ]
     other = "; the second may give other answers" if any(map(_otherwise, own)) else ""
     if worse:
         _, ratio, worst = min(
@@ -122,6 +129,8 @@ def sentences(
     elif any(line.ratio for line in own):
         beyond = f"resolved loss exceeds {100 * threshold:g} %{standing.few(own)}"
         which = "Of the others, no" if {**lost, **dropped, **gone.not_known} else "No"
+        if which == "No" and (further.worse or further.not_known):
+            which = "Otherwise no"
         but = f", but {_more(of_classes)}" if of_classes else ""
         which = "Over all queries no" if but and which == "No" else which
         answer.append(f"{which} {beyond}{_not_excluded(own, lines, threshold)}{other}{but}.")
@@ -134,7 +143,7 @@ def sentences(
     told += said(
         [_of_absent(found.absent), _only_in_first(found, {**lost, **gone.not_known})], Rank.DOUBT
     )
-    told += said(gone.partly, Rank.DOUBT)
+    told += said([*gone.partly, *further.said], Rank.DOUBT)
     counted = uncounted.sentence(lines, gone.not_known)
     told += said([counted, _only_leads(own, found.unit)], Rank.DOUBT)
     told += said([_of_queries(own, require, found.unit)], Rank.MORE)
@@ -268,6 +277,16 @@ def _of_dropped(dropped: Mapping[str, str]) -> str:
     if not dropped:
         return ""
     return f"Lost answers: {_with_reasons(dropped)}."
+
+
+def _of_further(found: Further) -> Iterator[str]:
+    """What was lost that no line of times shows, and of what that is not known."""
+    if found.lost:
+        yield f"Lost: {_with_reasons(found.lost)}."
+    if found.later:
+        yield f"Normal again later than before: {_with_reasons(found.later)}."
+    if found.not_known:
+        yield f"Cannot tell whether this is a loss: {_with_reasons(found.not_known)}."
 
 
 def _of_unknown(not_known: Mapping[str, str]) -> str:

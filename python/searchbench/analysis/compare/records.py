@@ -29,11 +29,13 @@ from searchbench.analysis.compare import (
     doubts,
     every_run,
     lost,
+    recovered,
     setup,
     sweeps,
     treatments,
     uncounted,
 )
+from searchbench.analysis.compare.further import Further, joined, together
 from searchbench.analysis.compare.reconsider import would_change
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.compare.treatments import TRIED_ONCE
@@ -149,16 +151,22 @@ def compare_runs(
         if of_each is None
         else (of_each.gone(lines, threshold))
     )
-    if setup.is_mixed(before, after):
+    mixed = setup.is_mixed(before, after)
+    if mixed:
         gone = lost.of_unlike(gone)
     dropped = answered.dropped(found.agreed)
-    every = {**dropped, **gone.lost}
+    names = [*dict.fromkeys(one.name for one in by_class)]
+    of_classes, fails = classes.failing(before, after, lines, names)
+    after_it = recovered.of(before, after, lines, threshold) if trials else Further()
+    further = together(of_classes, after_it, mixed=mixed)
+    every = joined({**dropped, **gone.lost}, further.lost)
+    not_known = joined(gone.not_known, further.not_known)
     require = a.record.plan.judging.agreement.require
     told = decision.sentences(
         lines, worse, found, metric, threshold, gone, dropped, require,
-        decision.classes_lost(by_class, threshold),
+        decision.classes_lost(by_class, threshold), further,
     )  # fmt: skip
-    told += classes.sentences(by_class, lines, metric)
+    told += classes.sentences(by_class, lines, metric, {} if mixed else fails)
     judged = [[run.judged for run in side] for side in (before, after)]
     told += answer.said([disturbed.sentence(judged)], answer.Rank.DOUBT)
     if of_each is not None:
@@ -170,9 +178,10 @@ def compare_runs(
     records = [[run.record for run in side] for side in (before, after)]
     findings = tuple(setup.findings(records[0], records[1], found.agreed, found.unread, trials))
     rated = [line.runs_known for line in lines if line.ratio]
-    sure = (
-        bool(rated) and all(rated) and not gone.not_known and not _not_of_runs(before, after, lines)
-    )
+    of_runs = not _not_of_runs(before, after, lines)
+    sure = bool(rated) and all(rated) and not not_known and not further.later and of_runs
+    slower = any(line.verdict == "slower" for line in worse)
+    slower |= bool(further.later) and of_runs and min(len(before), len(after)) > 1
     return RecordComparison(
         a=str(a.record.path),
         b=str(b.record.path),
@@ -182,15 +191,13 @@ def compare_runs(
         only_in_b=found.only[1],
         answers_changed=answered.changed(found.agreed) or None,
         findings=findings,
-        regressed=bool(every)
-        or any(line.verdict == "slower" for line in worse)
-        or (False if sure else None),
+        regressed=bool(every) or slower or (False if sure else None),
         decision=" ".join(s.text for s in told),
         headline=headline,
         points=points,
         header=header,
         lines=rows,
-        beyond_threshold=bool(worse or every),
+        beyond_threshold=bool(worse or every or further.later),
         same=tuple(str(run.record.path) for run in before[1:]),
         same_b=tuple(str(run.record.path) for run in after[1:]),
         metric=metric,
@@ -200,7 +207,8 @@ def compare_runs(
             lines, metric, found.agreed, findings, (a.judged, b.judged), threshold, gone.lost
         ),
         lost=every,
-        not_known=gone.not_known,
+        not_known=not_known,
+        normal_later=further.later,
         answers_level=require,
         by_class=by_class,
     )

@@ -14,7 +14,16 @@ from functools import partial
 import numpy as np
 
 from searchbench.analysis.agreement import agreement, answers, every_trial
-from searchbench.analysis.compare import beside, failed, jobs, loads, pairs, sweeps, whole
+from searchbench.analysis.compare import (
+    beside,
+    classes_failed,
+    failed,
+    jobs,
+    loads,
+    pairs,
+    sweeps,
+    whole,
+)
 from searchbench.analysis.compare.mix import timed
 from searchbench.analysis.compare.run import Key, Run, levels_of
 from searchbench.analysis.judgement import Agreement, Estimate, RecordLine, TreatmentResult
@@ -202,6 +211,9 @@ def _lines(
     over = blank if agreeing is None else whole.over(a, b, key, metrics, agreeing)
     few = _too_few(a, b, key)
     reason = reason or few
+    if not reason and not over.queries and of_class:
+        each = [failed.share(run.by_key[key]) for run in (a, b)]
+        reason = classes_failed.of_all((each[0], each[1]))
     if not reason and not over.queries:
         reason = "no block has a valid trial of both with a query on which they agree"
     every = blank

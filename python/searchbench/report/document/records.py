@@ -116,9 +116,9 @@ def _badge(found: RecordComparison) -> Badge:
     beyond = f"{100 * found.threshold:g} %"
     few = any(standing.few([of]) for of in found.comparisons)
     if found.lost:
-        why = "Something that was measured well in the first could not be in the second."
+        why = "Something that worked in the first did not work in the second."
         return Badge("Regression", "bad", why)
-    if not any(of.ratio for of in found.comparisons):
+    if not any(of.ratio for of in found.comparisons) and not found.normal_later:
         return Badge(
             "Not comparable", "unsure", "No speed of one can be compared with the other's."
         )
