@@ -123,8 +123,8 @@ def said(one: Trial, whole: Trace) -> str:
         faults.sentences(
             FaultResult(
                 role="x", fault=one.fault.fault, of="server", treatment="t", label="a", levels={},
-                trials=1, back=seen.back, figures=figures, looked_s=seen.looked_s,
-                why="" if known else str(seen.normal),
+                trials=1, back=seen.back, started=int(seen.back), figures=figures,
+                looked_s=seen.looked_s, why="" if known else str(seen.normal),
                 not_within=int(math.isinf(seen.figures.get("normal_s", 0))),
             )
         )
@@ -203,17 +203,19 @@ def replies(*rows: tuple[str, int, float]) -> Any:
 
 
 @pytest.mark.parametrize("phase", ["while_written", "under_load"])
-def test_a_server_that_finds_nothing_after_a_fault_is_not_normal(phase: str) -> None:
+def test_a_server_that_finds_far_too_little_after_a_fault_is_not_normal(phase: str) -> None:
     alone = ("captured", 40, 0.0), ("after", 60, 40.0)
     usual = [(phase, 45, at_s) for at_s in np.arange(2.0, 11, 0.1)]
     well = [(phase, 50, at_s) for at_s in np.arange(13.05, 31, 0.1)]
-    empty = [(phase, 0 if at_s < 25 else 50, at_s) for _, _, at_s in well]
+    few = [(phase, 1 if at_s < 25 else 50, at_s) for _, _, at_s in well]
     seen = faults._seen(trial(), trace(*crashed()))
     assert isinstance(seen.normal, recovery.Normal)
     assert faults._checked(replies(*alone, *usual, *well), trial(), seen) == seen
-    found = faults._checked(replies(*alone, *usual, *empty), trial(), seen)
+    found = faults._checked(replies(*alone, *usual, *few), trial(), seen)
     assert isinstance(found.normal, str)
-    assert found.normal.startswith("120 of 180 sampled answers after it found nothing")
+    assert found.normal.startswith("120 of 180 sampled answers after it found less than half")
     assert "normal_s" not in found.figures
+    now_and_then = [(phase, 0 if n % 25 == 0 else 45, 2 + n / 10) for n in range(290)]
+    assert faults._checked(replies(*alone, *now_and_then), trial(), seen) == seen, "as before"
     nothing = ("captured", 0, 0.0), ("after", 0, 40.0)
-    assert faults._checked(replies(*nothing, *usual, *empty), trial(), seen) == seen
+    assert faults._checked(replies(*nothing, *usual, *few), trial(), seen) == seen

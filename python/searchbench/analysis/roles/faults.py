@@ -158,6 +158,7 @@ def results(record: Record, t: TreatmentResult, valid: Sequence[Trial]) -> Itera
         levels=t.levels,
         trials=len(trials),
         back=all(one.back for one in each),
+        started=sum(one.back for one in each),
         figures=figures,
         requests=sum(one.requests for one in each),
         resolution_s=max((normal.step_s for normal in known), default=0.0),
@@ -198,9 +199,10 @@ def sentences(found: FaultResult) -> list[str]:
     if found.of != SERVER:
         what = f"{found.label}: {found.of} was {WHAT[found.fault]}"
     down = figures.get("down_s")
-    if found.back and down is not None:
+    if found.started and down is not None:
         again = "went on" if found.fault == "freeze" else "was started again"
-        what += f" and {again} after {digits(down.value)} s"
+        some = "" if found.back else f" in {found.started} of {found.trials} trials"
+        what += f" and {again} after {digits(down.value)} s{some}"
     first, longest = figures.get("first_error_s"), figures["without_s"]
     unlike = longest.interval if longest.interval and longest.interval.level == 1 else None
     without = f"{digits(longest.value)} s{recovery.between(unlike)}"
@@ -241,8 +243,10 @@ def until(found: FaultResult) -> str:
     since = "after it had been started again"
     if found.fault == "freeze":
         since = "after it went on"
-    if not found.back:
+    if not found.started:
         since = f"after it was {WHAT[found.fault]}, without being started again"
+    elif not found.back:
+        since += f" (or was {WHAT[found.fault]}, where it was not)"
     if took is None:
         return f"How long until answers were normal is not known: {found.why}."
     if found.not_within:
@@ -350,18 +354,18 @@ def _seen(trial: Trial, trace: Trace) -> _Seen:
 
 
 def _checked(record: Record, trial: Trial, seen: _Seen) -> _Seen:
-    """The same, with answers that found nothing after the fault counted as no normal ones."""
+    """The same; not known, where sampled answers after the fault found far too little."""
     fault = trial.fault
     assert fault is not None
     since = fault.again if seen.back else fault.begun
     if trial.operation is not None or since is None or isinstance(seen.normal, str):
         return seen
-    empty, sampled = meanwhile.empty(record, trial, since)
-    if empty <= ERRORS_INVALID * sampled:
+    lacking, sampled = meanwhile.lacking(record, trial, since)
+    if lacking <= ERRORS_INVALID * sampled:
         return seen
     why = (
-        f"{empty:,} of {sampled:,} sampled answers after it found nothing, though their queries do "
-        "before it and once all is over"
+        f"{lacking:,} of {sampled:,} sampled answers after it found less than half of what their "
+        "queries find before it and once all is over"
     )
     figures = {key: v for key, v in seen.figures.items() if key not in ("normal_s", "later")}
     return replace(seen, normal=why, figures=figures)
@@ -370,26 +374,29 @@ def _checked(record: Record, trial: Trial, seen: _Seen) -> _Seen:
 def _errors_ns(trial: Trial, trace: Trace, wrong: NDArray[np.bool_], begun: int) -> Ints:
     """When each request that was not answered well ended so, of those from the fault on."""
     at = np.where(trace.done != NEVER, trace.done, _without_reply(trial, trace, begun))
-    found: Ints = at[wrong & (at >= begun) & (trace.outcome != _code(trial, "unfinished"))]
+    ended = (at < np.iinfo(np.int64).max) & (trace.outcome != _code(trial, "unfinished"))
+    found: Ints = at[wrong & (at >= begun) & ended]
     return found
 
 
 def _without_reply(trial: Trial, trace: Trace, begun: int) -> Ints:
-    """When requests that had no reply ended: with their timeout, or else when they were sent; with
-    the fault, if they may have been under way then; unfinished ones never.
+    """When requests that had no reply ended. In a closed loop, that is when its client asked again.
+    Else it is their timeout; or else when they were sent, but the fault if they may have been under
+    way then. Unfinished ones never end.
     """
     sent = np.where(trace.sent != NEVER, trace.sent, trace.due)
+    never = np.iinfo(np.int64).max
+    if trace.client is not None:
+        return recovery.asks_again(trace)
     timeout_ns = round((trial.load.timeout_s or 0.0) * 1e9)
     late = trace.outcome == _code(trial, "timed_out")
-    # One that lost its connection was under way if it began no longer before than nearly any
-    # request took until then.
+    # One that lost its connection was under way if it began no longer before than twice what any
+    # request took until then: those under way at an instant are the long ones.
     well = (trace.outcome == 0) & (trace.done != NEVER) & (trace.done < begun)
-    took = (trace.done - trace.due)[well]
-    usual = int(np.quantile(took, 1 - FEW)) if took.size else 0
+    usual = 2 * int((trace.done - trace.due)[well].max(initial=0))
     ended = np.where((sent < begun) & (sent >= begun - usual), begun, sent)
     ended = np.where(late, sent + timeout_ns, ended)
-    unfinished = trace.outcome == _code(trial, "unfinished")
-    found: Ints = np.where(unfinished, np.iinfo(np.int64).max, ended)
+    found: Ints = np.where(trace.outcome == _code(trial, "unfinished"), never, ended)
     return found
 
 

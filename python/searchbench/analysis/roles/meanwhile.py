@@ -19,6 +19,8 @@ from typing import Any
 
 from searchbench.analysis.roles.accepted import Written
 from searchbench.analysis.roles.model import Row
+from searchbench.analysis.stats.distributions import more_often
+from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.record import Record, Trial
 from searchbench.record.trial import OperationAbout
 from searchbench.workload.operations.growth import Growth, growth
@@ -94,28 +96,32 @@ def findings(record: Record, trial: Trial, made: Written, role: str = "") -> Ite
     )  # fmt: skip
 
 
-def empty(record: Record, trial: Trial, since_ns: int) -> tuple[int, int]:
-    """Of the sampled answers to readers that were asked for from then on, those that found nothing
-    though their query does before and after; and how many there are. Nothing, where as large a
-    share of those before did.
+def lacking(record: Record, trial: Trial, since_ns: int) -> tuple[int, int]:
+    """Of the sampled answers to readers that were asked for from then on, those that found less
+    than half of what their query finds both before and after; and how many there are. No change
+    explains so many at once. None, where as large a share before may be the same by chance.
     """
     rows = record.replies(trial.trial).select(_COLUMNS).to_pylist()
     known = [row for row in rows if row["error"] is None and row["total"] is not None]
-    find = set.intersection(
-        *({r["query"] for r in known if r["phase"] == phase and r["total"]}
-          for phase in ("captured", "after"))
-    )  # fmt: skip
+    alone = [
+        {row["query"]: row["total"] for row in known if row["phase"] == phase}
+        for phase in ("captured", "after")
+    ]
+    least = {q: min(one[q] for one in alone) for q in alone[0].keys() & alone[1].keys()}
     sampled = [
         row
         for row in known
         if row["phase"] in ("while_written", "under_load")
-        and row["query"] in find
+        and least.get(row["query"])
         and not row.get("outcome")
     ]
-    after = [not row["total"] for row in sampled if row["asked"] >= since_ns]
-    before = [not row["total"] for row in sampled if row["asked"] < since_ns]
-    usual = sum(before) / len(before) if before else 0.0
-    return (sum(after), len(after)) if sum(after) > usual * len(after) else (0, len(after))
+    before, after = (
+        [2 * row["total"] < least[row["query"]] for row in sampled
+         if (row["asked"] >= since_ns) == later]
+        for later in (False, True)
+    )  # fmt: skip
+    chance = more_often(sum(before), len(before), sum(after), len(after)) if before else 0.0
+    return (sum(after) if chance < ALPHA else 0, len(after))
 
 
 def rule_of(record: Record, trial: Trial) -> Growth:

@@ -205,7 +205,8 @@ class FaultResult:
     how long it was looked for at most, in the trial where that was least; ``bounds``: what normal
     is, in the first trial. ``not_within``: in so many trials answers were not normal again;
     ``unknown``: in so many that is not known, for the reason ``why``. ``back``: it was started
-    again in the window. ``trouble``: why it did not come back, if in any trial it did not.
+    again in the window in all of them, ``started``: in so many. ``trouble``: why it did not come
+    back, if in any trial it did not.
     ``otherwise``: queries whose answers afterwards were not those of before, of ``compared``, where
     nobody wrote.
     """
@@ -230,6 +231,7 @@ class FaultResult:
     otherwise: int = 0
     compared: int = 0
     durable: Durable | None = None
+    started: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,12 @@ the last ask that did not find it was sent, and before the first that did was an
 no more closely than that. Markers that one publish has shown are alike, so an interval is at least
 as wide as trials differ.
 
-One that was not found until the drive ended took longer than it was looked for, which for the last
-ones is not long. The quantiles are those of the product-limit estimate (Kaplan and Meier,
-Nonparametric estimation from incomplete observations, 1958), which needs no marker to be left out:
-to leave out those that were looked for less long than the slowest took would let one slow marker
-hide all later ones. Its intervals invert the log-log bands of Greenwood's variance (Brookmeyer and
-Crowley, 1982). Where each that was not found was looked for longer than any of the others took,
-they are order statistics.
+One that was not found until the drive ended took longer than it was looked for. Nothing more is
+assumed of it: the later ones, which are looked for less long, may be those that take longest, and
+those after the last publish are all of this kind. So the lower end of an interval is that of
+markers found as they were given up, and the upper end that of markers never found. Those of the
+last part of a drive (``LAST``) are left out, by when they were written alone: nearly every drive
+ends before its last ones can be found.
 """
 
 from __future__ import annotations
@@ -22,19 +21,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from searchbench.analysis.judgement import Estimate, Interval
 from searchbench.analysis.roles.accepted import Written
 from searchbench.analysis.roles.model import Visible
 from searchbench.analysis.stats.intervals import mean_interval
-from searchbench.analysis.trial.latency import LEVEL, interval_ranks, minimum_samples
+from searchbench.analysis.trial.latency import LEVEL, interval_ranks, minimum_samples, rank
 from searchbench.record import Record, Trial
 from searchbench.record.roles import RoleRun
 
 Floats = NDArray[np.float64]
-Z = float(special.ndtri((1 + LEVEL) / 2))
-LOOKED = 1 / 3
+LAST = 0.1  # of the longest time for which a marker is looked for
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
@@ -88,34 +85,29 @@ def visible(
     every: Sequence[Sequence[Seen]], asks_per_s: float, ask_p50_s: float | None
 ) -> Visible | None:
     """Of the markers of all trials; None where there are none."""
-    whole = [one for each in every for one in each]
+    longest_s = max((s.looked_s for each in every for s in each), default=0.0)
+    trials = [[s for s in each if s.looked_s >= LAST * longest_s] for each in every]
+    whole = [one for each in trials for one in each]
     if not whole:
         return None
-    found = [s.latest_s for s in whole if math.isfinite(s.latest_s)]
     looked = [s.looked_s for s in whole if math.isinf(s.latest_s)]
-    cut = bool(looked) and min(looked) < max(found, default=0.0)
+    earliest, latest = (_sorted(whole, side) for side in (0, 1))
     quantiles: dict[str, Estimate] = {}
     if len(whole) < minimum_samples(0.5):
-        latest = [s.latest_s for s in whole]
-        both = Interval(
-            min(s.earliest_s for s in whole), max(latest), 1.0, "least to greatest of markers"
-        )
+        both = Interval(float(earliest[0]), float(latest[-1]), 1.0, "least to greatest of markers")
         quantiles["p50"] = Estimate(_middle(whole, 0.5), "s", len(whole), both)
     for name, q in _QUANTILES.items():
         ranks = interval_ranks(len(whole), q)
         if ranks is None:
             continue
-        if cut:
-            low, high = _Survival.of(whole, 0).least_s(q), _Survival.of(whole, 1).most_s(q)
-        else:
-            low, high = (float(_sorted(whole, side)[ranks[side]]) for side in (0, 1))
-        over = _over_trials(every, q)
+        low, high = float(earliest[ranks[0]]), float(latest[ranks[1]])
+        over = _over_trials(trials, q)
         if over is not None:
             low, high = min(low, max(0.0, over.low)), max(high, over.high)
-        how = "product-limit estimate" if cut else "order statistics"
         interval = Interval(
-            low, high, LEVEL, f"{how}, widened by what asking leaves open and by how trials differ"
-        )
+            low, high, LEVEL,
+            "order statistics, widened by what asking leaves open and by how trials differ",
+        )  # fmt: skip
         quantiles[name] = Estimate(_middle(whole, q), "s", len(whole), interval)
     known = [s.width_s for s in whole if math.isfinite(s.latest_s)]
     return Visible(
@@ -129,61 +121,15 @@ def visible(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Survival:
-    """The share of markers that take longer than each time in ``at_s``, with its 95 % band.
-
-    Up to ``longest_s``, for which ``LOOKED`` of the markers were looked for: beyond it, the first
-    few would speak for all, as if nothing had changed in the drive.
-    """
-
-    longest_s: float
-    at_s: Floats
-    share: Floats
-    low: Floats
-    high: Floats
-
-    @classmethod
-    def of(cls, markers: Sequence[Seen], side: int) -> _Survival:
-        """``side``: by the earliest (0) or the latest (1) that each may have taken."""
-        seen = np.array([math.isfinite(s.latest_s) for s in markers])
-        took = np.array([(s.earliest_s, s.latest_s)[side] if math.isfinite(s.latest_s)
-                         else s.looked_s for s in markers])  # fmt: skip
-        longest_s = float(np.quantile([s.looked_s for s in markers], 1 - LOOKED))
-        at_s, events = np.unique(took[seen & (took <= longest_s)], return_counts=True)
-        at_risk = took.size - np.searchsorted(np.sort(took), at_s)
-        share = np.cumprod(1 - events / at_risk).astype(np.float64)
-        last = at_risk == events
-        terms = np.where(last, 0.0, events / (at_risk * np.where(last, 1, at_risk - events)))
-        inner = np.clip(share, 1e-12, 1 - 1e-12)
-        error = Z * np.sqrt(np.cumsum(terms)) / np.abs(np.log(inner))
-        low, high = (np.where(last, 0.0, inner ** np.exp(sign * error)) for sign in (1, -1))
-        return cls(longest_s, at_s, share, low, high)
-
-    def quantile_s(self, q: float) -> float:
-        """Infinite: not known, as too few were seen."""
-        return self._first(self.share, q)
-
-    def least_s(self, q: float) -> float:
-        """The lower end of its interval."""
-        return min(self._first(self.low, q), self.longest_s)
-
-    def most_s(self, q: float) -> float:
-        """The upper end of its interval."""
-        return self._first(self.high, q)
-
-    def _first(self, share: Floats, q: float) -> float:
-        below = np.flatnonzero(share <= 1 - q + 1e-9)
-        return float(self.at_s[below[0]]) if below.size else math.inf
+def _sorted(markers: Sequence[Seen], side: int) -> Floats:
+    """The earliest (0) or the latest (1) that each may have been found."""
+    return np.sort([(s.earliest_s, s.latest_s)[side] for s in markers])
 
 
 def _middle(markers: Sequence[Seen], q: float) -> float:
-    """The quantile, halfway between what asking leaves open."""
-    return sum(_Survival.of(markers, side).quantile_s(q) for side in (0, 1)) / 2
-
-
-def _sorted(markers: Sequence[Seen], side: int) -> Floats:
-    return np.sort([(s.earliest_s, s.latest_s)[side] for s in markers])
+    """The quantile, halfway between what asking leaves open; infinite where that is no bound."""
+    at = rank(len(markers), q)
+    return float(sum(_sorted(markers, side)[at] for side in (0, 1))) / 2
 
 
 def _over_trials(trials: Sequence[Sequence[Seen]], q: float) -> Interval | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,13 @@ RATE = 0.9  # of the good answers a second of before, in a closed loop at least
 SPAN_S, REQUESTS = 1.0, 200  # of a span, at least, by the rate of before
 OVER = 2.0  # requests of a span that may be over the limit, at least, by the share that may
 STEPS = 20  # of a span
-UNLIKE = 2.0  # times the median, by which the greatest of trials may differ
+SLICES = 20  # of the time before
+UNLIKE = 2.0  # times the median, by which the greatest and the least of trials may differ
 RARELY = 0.5  # of the time after a normal span that is not normal: more, and it came by chance
 LAST, CHANGED = 0.25, 1.5  # part of the time before; times by which it may differ from all of it
 MOSTLY = 0.9  # of the spans before must be normal, else the bounds say nothing
+OFTEN = 0.5  # of them, where a promise was kept over all of the time before
+BY_CHANCE = 1.5  # times the share of spans before that were not normal: no more than chance
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -62,7 +65,8 @@ class Normal:
 
     ``good_per_s``: good answers a second, at least, in a closed loop, else 0. Good are those within
     the limits that are theirs (``limits_s``). ``clients``: of a closed loop, else 0; no more of
-    them than the first bound allows may be without an answer for the whole span.
+    them than the first bound allows may be without an answer for the whole span. ``usual``: the
+    share of the spans before that were not so, by chance.
     """
 
     bounds: tuple[Bound, ...]
@@ -70,6 +74,7 @@ class Normal:
     span_s: float
     step_s: float
     clients: int = 0
+    usual: float = 0.0
 
     @property
     def limit_s(self) -> float:
@@ -105,7 +110,12 @@ class Answers:
             bad = own & ~in_time(trace, bound.limit_s)
             sums = [np.concatenate([[0], np.cumsum(one[order])]) for one in (own, bad)]
             self._each.append((bound.allowed, sums[0], sums[1]))
-        self._waits = _waits(trace, good[np.argsort(order)])
+        # From when to when each client had no answer, whenever it had no good one.
+        bad = ~good[np.argsort(order)]
+        nothing = np.empty(0, np.int64)
+        self._waits = nothing, nothing
+        if trace.client is not None:
+            self._waits = trace.due[bad], asks_again(trace)[bad]
 
     def normal(self, at_ns: Ints, normal: Normal) -> NDArray[np.bool_]:
         """Of each span that begins then. A class without a request in it breaks no bound."""
@@ -125,17 +135,17 @@ class Answers:
         return found
 
 
-def _waits(trace: Trace, good: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """From when to when clients of a closed loop had no answer, each time it was no good one. One
-    that asks no more waits for ever.
+def asks_again(trace: Trace) -> Ints:
+    """When the client of each request of a closed loop asked for the next one; never: the greatest
+    number. The clients must be known.
     """
-    if trace.client is None:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
+    assert trace.client is not None
     order = np.lexsort((trace.due, trace.client))
-    client, due, bad = trace.client[order], trace.due[order], ~good[order]
-    asks_on = np.append(client[1:] == client[:-1], False)
-    on = np.where(asks_on, np.append(due[1:], 0), np.iinfo(np.int64).max)
-    return due[bad], on[bad]
+    client, due = trace.client[order], trace.due[order]
+    on = np.append(client[1:] == client[:-1], False)
+    found = np.empty(due.size, np.int64)
+    found[order] = np.where(on, np.append(due[1:], 0), np.iinfo(np.int64).max)
+    return found
 
 
 def in_time(trace: Trace, limit_s: float | Floats) -> NDArray[np.bool_]:
@@ -201,20 +211,44 @@ def normal_before(
                 f"there were only {seconds:.3g} s before it, and at this rate it takes at least "
                 f"{span_s:.2g} s to know what is normal{of}"
             )
-    good = int(np.count_nonzero(there & in_time(trace, limits_s(trace, bounds))))
     clients = np.unique(trace.client[there]).size if closed and trace.client is not None else 0
-    rate = RATE * good / seconds if closed else 0.0
-    normal = Normal(bounds, rate, span_s, span_s / STEPS, clients)
+    good = _good_at_least(trace, bounds, (start_ns, end_ns), span_s) if closed else 0.0
+    normal = Normal(bounds, good, span_s, span_s / STEPS, clients)
     if until_ns is not None:
         end_ns = max(end_ns, until_ns - round(normal.limit_s * 1e9))
     steps = _steps(start_ns, end_ns, normal)
     held = float(Answers(trace, bounds).normal(steps, normal).mean())
-    if held < MOSTLY:
-        kept = "the promise was not kept" if promise else "answers varied too much"
-        return f"before it {kept}, so there is no normal to come back to"
+    if promise and not all(_kept(trace, bound, start_ns, end_ns) for bound in bounds):
+        return "before it the promise was not kept, so there is no normal to come back to"
+    if held < (OFTEN if promise else MOSTLY):
+        return "before it answers varied too much, so there is no normal to come back to"
+    normal = replace(normal, usual=1 - held)
     if not promise and (why := _changing(trace.due[well], (trace.done - trace.due)[well])):
         return why
     return normal
+
+
+def _good_at_least(
+    trace: Trace, bounds: Sequence[Bound], between_ns: tuple[int, int], span_s: float
+) -> float:
+    """Good answers a second of a span, at least: ``RATE`` of those of before, less what both the
+    rate before and that of a span scatter by, as counts of slices do.
+    """
+    good = in_time(trace, limits_s(trace, bounds))
+    counts = np.histogram(trace.due[good], np.linspace(*between_ns, SLICES + 1))[0]
+    seconds = (between_ns[1] - between_ns[0]) / 1e9
+    rate = float(counts.sum()) / seconds
+    scatter = float(counts.var(ddof=1)) / max(1.0, float(counts.mean()))
+    each = scatter * rate * (1 / span_s + 1 / seconds)  # the variance of the difference of both
+    return max(0.0, RATE * rate - 2 * math.sqrt(each))
+
+
+def _kept(trace: Trace, bound: Bound, start_ns: int, end_ns: int) -> bool:
+    """Whether a bound was kept over all of a time. Near its limit, spans break it by chance."""
+    own = (trace.due >= start_ns) & (trace.due < end_ns) & _of_class(trace, bound.of_class)
+    return (
+        bool((~in_time(trace, bound.limit_s)[own]).mean() <= bound.allowed) if own.any() else True
+    )
 
 
 def _changing(due: Ints, responses: Ints) -> str:
@@ -267,12 +301,14 @@ def again(trace: Trace, normal: Normal, since_ns: int, end_ns: int) -> Again | s
     answers = Answers(trace, normal.bounds)
     held = answers.normal(steps, normal)
     first, later = int(np.argmax(held)), float((~held).mean())
-    if not held.any() or float((~held[first:]).mean()) > RARELY:
+    rest = float((~held[first:]).mean())
+    if not held.any() or rest > max(RARELY, BY_CHANCE * normal.usual):
         return Again(math.inf, looked_s, later)
     # A span may begin with a few that were not in time, or with nothing at all.
     at = np.searchsorted(answers.good_due, steps[first])
     begun_ns = int(answers.good_due[min(at, len(answers.good_due) - 1)])
-    return Again((begun_ns - since_ns) / 1e9, looked_s, float((~held[first:]).mean()))
+    by_chance = rest <= BY_CHANCE * normal.usual
+    return Again((begun_ns - since_ns) / 1e9, looked_s, 0.0 if by_chance else rest)
 
 
 def bounds(normal: Normal) -> str:
@@ -308,8 +344,9 @@ def over_trials(values: Sequence[float], unit: str) -> Estimate | None:
     if not values:
         return None
     n, middle = len(values), sorted(values)[len(values) // 2]
-    if max(values) > UNLIKE * middle or not all(map(math.isfinite, values)):
-        low = min(values)
+    low = min(values)
+    unlike = max(values) > UNLIKE * middle or low < middle / UNLIKE
+    if unlike or not all(map(math.isfinite, values)):
         span = Interval(low, max(values), 1.0, "least to greatest of trials")
         return Estimate(middle, unit, n, span if n > 1 and math.isfinite(low) else None)
     span_of = mean_interval(values)
