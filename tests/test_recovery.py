@@ -29,6 +29,7 @@ from searchbench.analysis.trial.recovery import (
     bounds,
     normal_before,
     over_trials,
+    promised,
 )
 from searchbench.workload.load_table import parse_promise
 from searchbench.workload.shape import shape_of
@@ -159,6 +160,15 @@ def test_an_overload_after_which_answers_are_normal_now_and_then_says_so() -> No
     assert 10 <= int(share) <= 60
 
 
+def test_bounds_say_of_which_requests_they_are() -> None:
+    promise = parse_promise("a: p90 < 100ms, errors < 1%; p50 < 2s")
+    assert bounds(Normal(promised(promise), 0.0, 2.0, 0.1)) == (
+        "at most 10 % of the requests of class a due in 2 s fail or take 100 ms or more "
+        "(a: p90 < 100ms), at most 1 % fail (a: errors < 1%), at most 50 % of all requests fail or "
+        "take 2 s or more (p50 < 2s)"
+    )
+
+
 def test_clients_of_a_closed_loop_that_get_no_answer_any_more_are_not_normal() -> None:
     """16 of them, and from 12 s on some are never answered."""
     each = np.arange(0, 30, 0.02)
@@ -275,7 +285,7 @@ def test_a_condition_for_a_class_is_about_its_requests_alone() -> None:
     both = "search: p90 < 100ms; report: p99 < 500ms"
     seen = after_overload(reports, both)
     assert seen.normal_s == math.inf
-    assert "of the requests of class report due in" in seen.bounds
+    assert "of the requests of class report fail" in seen.bounds
     assert (seen.limit_s, seen.in_time) == (0.1, "search: below 100 ms; report: below 500 ms")
     assert after_overload(reports, "search: p90 < 100ms").normal_s == pytest.approx(0, abs=0.05)
     searches = overloaded(lambda report, _: ~report)

@@ -38,6 +38,7 @@ SLICES = 20  # of the time before
 UNLIKE = 2.0  # times the median, by which the greatest and the least of trials may differ
 RARELY = 0.5  # of the time after a normal span that is not normal: more, and it came by chance
 LAST, CHANGED = 0.25, 1.5  # part of the time before; times by which it may differ from all of it
+SURELY = 3.0  # standard errors of that
 MOSTLY = 0.9  # of the spans before must be normal, else the bounds say nothing
 OFTEN = 0.5  # of them, where a promise was kept over all of the time before
 BY_CHANCE = 1.5  # times the share of spans before that were not normal: no more than chance
@@ -258,7 +259,8 @@ def _changing(due: Ints, responses: Ints) -> str:
     last = due >= np.quantile(due, 1 - LAST)
     logs = np.log(np.maximum(responses, 1))
     times = math.exp(float(logs.mean() - logs[last].mean()))
-    if 1 / CHANGED < times < CHANGED:
+    error = float(logs.std()) * math.sqrt(1 / np.count_nonzero(last) - 1 / logs.size)
+    if 1 / CHANGED < times < CHANGED or abs(math.log(times)) < SURELY * error:
         return ""
     how = "shorter" if times > 1 else "longer"
     return f"before it responses still became {how}, so there is no normal to come back to"
@@ -313,14 +315,17 @@ def again(trace: Trace, normal: Normal, since_ns: int, end_ns: int) -> Again | s
 
 def bounds(normal: Normal) -> str:
     """The bounds in a clause, for people."""
-    due, said = f" due in {normal.span_s:.2g} s", list[str]()
+    said, before = list[str](), None
+    whole = "all" if any(bound.of_class for bound in normal.bounds) else "the"
     for bound in normal.bounds:
-        of = f" of the requests of class {bound.of_class}" if bound.of_class else " of the requests"
-        if said and not bound.of_class:
-            of, due = "", ""
+        of = ""
+        if bound.of_class != before:
+            name = bound.of_class
+            whose = f"the requests of class {name}" if name else f"{whole} requests"
+            of = f" of {whose}" + (f" due in {normal.span_s:.2g} s" if not said else "")
+            before = name
         late = f" or take {_time(bound.limit_s)} or more" if math.isfinite(bound.limit_s) else ""
-        most = f"at most {100 * bound.allowed:.2g} %"
-        said.append(f"{most}{of}{due} fail{late} ({bound.text})")
+        said.append(f"at most {100 * bound.allowed:.2g} %{of} fail{late} ({bound.text})")
     if normal.good_per_s:
         said.append(f"and good answers are at least {normal.good_per_s:,.3g} a second")
     return ", ".join(said)
