@@ -112,8 +112,10 @@ def figures(reads: Sequence[Read]) -> dict[str, Estimate]:
             q = latency.LANDMARKS[name]
             if (whole := latency.quantile(pooled, q)) is None:
                 continue
-            own = [e for one in each if (e := latency.quantile(one, q)) is not None]
-            if len(own) == len(each) and all(math.isfinite(_forever(e).value) for e in own):
+            own = [_of_trial(one, q) for one in each if one.size >= 1 / (1 - q)]
+            if len(each) > 1 and len(own) < 2:
+                whole = replace(whole, interval=None)  # how trials differ is not known
+            elif all(math.isfinite(_forever(e).value) for e in own):
                 whole = wider(whole, over_replicates(own))
             found[f"{kind}_{name}"] = _forever(whole)
     found["error_share"] = Estimate(failed / n, "share", n)
@@ -121,6 +123,11 @@ def figures(reads: Sequence[Read]) -> dict[str, Estimate]:
     if behind:
         found["behind_s"] = Estimate(float(np.mean(behind)), "s", len(behind))
     return found
+
+
+def _of_trial(ns: NDArray[np.int64], q: float) -> Estimate:
+    """A quantile of the sorted times of one trial, which may be too few for an interval of it."""
+    return Estimate(float(ns[latency.rank(ns.size, q)]) / 1e9, "s", ns.size)
 
 
 def _forever(found: Estimate) -> Estimate:
