@@ -276,11 +276,14 @@ def _bracket(seen: Seen, effort: float) -> Bracket:
         return _changed(found, used, low, high)
     # In short trials the queue of an overload has grown or not: that looks like other speeds.
     told = effort >= SURE_EFFORT and not lucky
+    lowest = min(d.rate_per_s for d in used if not d.seems_kept)
+    short = not any(d.full and d.seems_kept and d.rate_per_s >= lowest for d in used)
     if told and where.differs >= CHANGES and where.speeds > APART:
-        return Bracket(None, None, _no_usual_speed(used, where))
+        return Bracket(None, None, _no_usual_speed(used, where, few=short))
     if low < min(rates) / BEYOND or high > max(rates) * BEYOND:
         return _beyond(used, low, high, where)
-    sentence = between(low, high, len(used)) + too_wide(low, high) + _differing(where, few=lucky)
+    sentence = between(low, high, len(used)) + too_wide(low, high)
+    sentence += _differing(where, few=lucky or short)
     sentence += _lagging(used)
     return Bracket(low, high, sentence, inside)
 
@@ -316,16 +319,25 @@ def _differing(where: Posterior, *, few: bool) -> str:
     )
 
 
-def _no_usual_speed(used: Sequence[Driven], where: Posterior) -> str:
-    """That speeds differ so much that there may be no rate which it mostly sustains."""
+def _no_usual_speed(used: Sequence[Driven], where: Posterior, *, few: bool) -> str:
+    """That speeds differ so much that there may be no rate which it mostly sustains.
+
+    ``few``: only trials that were shorter than a full one kept the promise where others broke it.
+    """
     kept = max(d.rate_per_s for d in used if d.seems_kept)
     broken = min(d.rate_per_s for d in used if not d.seems_kept)
+    once = f"The promise was kept once at {per_s(kept)}, and broken once at {per_s(broken)}; what "
+    once += "it mostly sustains is not known."
+    by = f"{percent(where.speeds)} (standard deviation) from one to the next"
+    if few:
+        return (
+            f"Either the server's speed differs by about {by}, {TOO_SHORT}. {once} "
+            "Search again with longer trials (more effort)."
+        )
     return (
-        "The server changed between the trials: its speed differs by about "
-        f"{percent(where.speeds)} (standard deviation) from one to the next, so it may have two "
-        "speeds, and none between them. The promise was kept once at "
-        f"{per_s(kept)}, and broken once at {per_s(broken)}; what it mostly sustains is not known. "
-        "See what else runs on its machine and in the server, or start it anew, and search again."
+        f"The server changed between the trials: its speed differs by about {by}, so it may have "
+        f"two speeds, and none between them. {once} See what else runs on its machine and in the "
+        "server, or start it anew, and search again."
     )
 
 

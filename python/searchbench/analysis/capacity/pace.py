@@ -415,13 +415,15 @@ def full_s(seen: Seen, rate_per_s: float) -> float:
     """The least length of a full trial: enough requests, and so long that a queue up to the limit
     has built up in it.
 
-    Of a condition for a class so many that there are enough of that class.
+    Of a condition for a class so many that there are enough of that class; and where these wait in
+    a queue of their own, it builds up at their own rate.
     """
     judged = [d.judged for d in seen.used]
     conditions = [k.condition for k in seen.driven[0].judged.kept]
     queue_s = max(
-        filling.built_up_s(c, rate_per_s, filling.varies(judged, i))
+        filling.built_up_s(c, rate_per_s * share, filling.varies(judged, i))
         for i, c in enumerate(conditions)
+        for share in {1.0, _share(seen, i)}
     )
     # Errors are none or many; 4 / allowed requests without one say that the promise is kept.
     return max(SHORTEST_S, _requests(seen) / rate_per_s, queue_s / SURE_EFFORT)
