@@ -31,8 +31,11 @@ class Classed(Study):
         return [{**row, "class": named[row["query"] % 2]} for row in super()._queries()]
 
 
-def record_of(place: Path, kind: type[Study] = Classed) -> Path:
-    study = kind(blocks=3, block_noise=0.0, control=None)
+def record_of(
+    place: Path, kind: type[Study] = Classed, *, noise: float = 0.0, seed: int = 7, blocks: int = 3
+) -> Path:
+    """``noise``: by what share, as a standard deviation, trials differ as a whole."""
+    study = kind(blocks=blocks, block_noise=noise, control=None, seed=seed)
     slow = dict.fromkeys(range(1, study.queries, 2), SLOW)
     study.add("a", server=by_query(0.004, slow, 0.4), rate_per_s=400.0, seconds=11.0)
     return study.write(place)
@@ -71,6 +74,21 @@ def test_equal_times_are_called_the_same_by_class(tmp_path: Path) -> None:
         assert one.interval.low < 1 < one.interval.high
     assert found.sentence.startswith("The laboratory tells the truth about production: of 6")
     assert found.shares["slow"] == pytest.approx((0.5, 0.5), abs=0.02)
+
+
+def test_starts_of_the_laboratory_that_differ_are_no_difference_from_production(
+    tmp_path: Path,
+) -> None:
+    log = log_of(tmp_path / "a.jsonl", 40_000, {"plain": 1.0, "slow": 1.0})
+    wrong = 0
+    for seed in range(8):
+        record = record_of(tmp_path / f"record{seed}", noise=0.1, seed=seed)
+        (found,) = against(log, open_record(record))
+        wrong += any(one.answer in ("slower", "faster") for one in found.lines)
+    assert wrong <= 1
+    single = record_of(tmp_path / "single", blocks=1)
+    (found,) = against(log, open_record(single))
+    assert any("one valid trial" in text for text in found.remarks)
 
 
 def test_a_class_that_production_answers_faster_is_named(tmp_path: Path) -> None:
@@ -172,7 +190,7 @@ def test_the_command_says_it_and_refuses_what_it_cannot_hold(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log_of(tmp_path / "a.jsonl", 40_000, {"plain": 1.0, "slow": 1.0})
-    record = record_of(tmp_path / "record")
+    record = record_of(tmp_path / "record", blocks=6)
     argv = ["logs", str(tmp_path / "a.jsonl"), "--column", "kind=class", "--against", str(record)]
     assert app(argv) == 0
     printed = " ".join(capsys.readouterr().out.split())

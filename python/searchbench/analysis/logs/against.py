@@ -3,7 +3,8 @@
 Quantiles of the log's times and of the service times on record, by class of the searches, and their
 ratio with an interval. Searches that follow each other depend on each other, so what is drawn with
 replacement is not searches but blocks of time: of the log equal stretches, of the record the slices
-of each valid trial's window (a block bootstrap; Künsch 1989). What a log writes as v lay up to its
+of each valid trial's window (a block bootstrap; Künsch 1989). The blocks of a trial share its
+start, so the draws scatter at least as the trials do. What a log writes as v lay up to its
 resolution above or half of it below, and the interval is widened by that; where the clock steps
 further than the log writes (``clock``), by a step to either side. That one is faster or slower is
 said after Holm's correction over all quantiles of all classes: of sixty some are apart by chance.
@@ -87,7 +88,7 @@ class Against:
 class _Side:
     """Times in seconds, the block of each, and its class; ``step_s``: the finest difference;
     ``below_s``: how far below what is written a time may have been. ``steps``: the finest
-    difference by search; None: as ``step_s``."""
+    difference by search; None: as ``step_s``. ``trial``: of each block; None: there are none."""
 
     seconds: Floats
     block: NDArray[np.int64]
@@ -96,6 +97,7 @@ class _Side:
     seed: int = 0
     below_s: float = 0.0
     steps: Floats | None = None
+    trial: NDArray[np.int64] | None = None
     drawn: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
@@ -136,8 +138,30 @@ class _Side:
             value = float(ordered[min(len(ordered) - 1, math.ceil(q * len(ordered)) - 1)])
             total = drawn[:, -1:]
             where = (drawn >= q * total).argmax(axis=1)
-            found[q] = value, mean[where[total[:, 0] > 0]]
+            draws = mean[where[total[:, 0] > 0]]
+            found[q] = value, draws * self._as_trials_differ(q, counts, mean, draws)
         return found
+
+    def _as_trials_differ(self, q: float, counts: Floats, mean: Floats, draws: Floats) -> Floats:
+        """Factors for draws, by which they scatter as the mean of so many trials does (t, on the
+        logarithms), where that is more than they do: blocks of one trial share its start.
+
+        ``counts``: by block, of the bins with these means.
+        """
+        if self.trial is None:
+            return np.ones(draws.size)
+        own = [counts[self.trial == one].sum(axis=0) for one in np.unique(self.trial)]
+        logs = [
+            math.log(max(mean[(np.cumsum(one) >= q * one.sum()).argmax()], 1e-9))
+            for one in own
+            if one.sum() * min(q, 1 - q) >= 1
+        ]
+        if len(logs) < 2 or not draws.size:
+            return np.ones(draws.size)
+        within = float(np.log(np.maximum(draws, 1e-9)).var())
+        more = max(0.0, float(np.var(logs, ddof=1)) / len(logs) - within)
+        rng = np.random.default_rng([_SEED, self.seed, round(1000 * q)])
+        return np.exp(math.sqrt(more) * rng.standard_t(len(logs) - 1, draws.size))
 
 
 def against(of: Searches, record: Record, judged: Judgement | None = None) -> tuple[Against, ...]:
@@ -160,6 +184,12 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
         if trials:
             lab, known = _of_record(record, trials, of, names)
             held = _held(treatment.treatment, treatment.label, log, lab, names, known)
+            if len(trials) == 1:
+                told = (
+                    "The record has one valid trial of it, so it is not known how much starts of "
+                    "the laboratory differ: measure it more often (`replicates`)."
+                )
+                held = replace(held, remarks=(*held.remarks, told))
             if failed := float(of.failed[of.ns != UNKNOWN].mean()):
                 told = (
                     f"{failed:.1%} of the log's searches failed. They are left out, as the record "
@@ -236,11 +266,11 @@ def _of_record(
 ) -> tuple[_Side, str]:
     """The measured requests of trials, and by what their classes are known; "": by nothing."""
     samples = Samples(record)
-    seconds, blocks, classes = [], [], []
+    seconds, blocks, classes, of_trial = [], [], [], []
     number = {name: i for i, name in enumerate(names)}
     how, known = "", _Lookup(of)
     first = 0
-    for trial in trials:
+    for at, trial in enumerate(trials):
         measured = samples.measured(trial)
         lines = record.queries(samples.asked(trial))
         of_query = np.full(max((line["query"] for line in lines), default=-1) + 1, -1, np.int64)
@@ -251,8 +281,13 @@ def _of_record(
         seconds.append(measured.service_ns / 1e9)
         blocks.append(measured.part.astype(np.int64) + first)
         classes.append(of_query[measured.query])
-        first += int(measured.part.max(initial=0)) + 1
-    side = _Side(np.concatenate(seconds), np.concatenate(blocks), np.concatenate(classes), seed=2)
+        parts = int(measured.part.max(initial=0)) + 1
+        of_trial.append(np.full(parts, at, np.int64))
+        first += parts
+    side = _Side(
+        np.concatenate(seconds), np.concatenate(blocks), np.concatenate(classes), seed=2,
+        trial=np.concatenate(of_trial),
+    )  # fmt: skip
     return side, how
 
 
