@@ -48,7 +48,6 @@ _FAULT = {
     "first_error_s": "First bad answer",
     "error_share": "Failed meanwhile",
     "partial_share": "In part meanwhile",
-    "unanswered_share": "Not answered well, to the end",
     "without_s": "Without a good answer",
     "down_s": "Down",
     "ready_s": "Ready after the start",
