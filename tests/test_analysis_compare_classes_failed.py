@@ -140,7 +140,7 @@ def test_a_study_says_which_class_a_system_fails(tmp_path: Path) -> None:
     found = judge(open_record(made.write(tmp_path / "r")))
     assert re.search(
         r"By class of queries and throughput, bsys is .*compared with asys; bsys fails requests of "
-        r"report \(100 % of them; 0 % to asys\)\.", found.verdict.decision,
+        r"report \(100 % of them failed; with asys, 0 %\)\.", found.verdict.decision,
     )  # fmt: skip
     for one in found.class_comparisons:
         fails = "bsys fails requests of this class (all " in one.compared.reason

@@ -199,7 +199,10 @@ def test_documents_that_are_gone_are_lost_with_their_number(tmp_path: Path) -> N
 
 def test_who_comes_back_later_is_worse_if_that_is_resolved(tmp_path: Path) -> None:
     late = pair(tmp_path, 12.0, 12.2, 12.4)
-    assert late.headline.startswith("Normal again later than before: shop (after the server was ")
+    later = (
+        "Answers were normal again later in the second than in the first: shop (after the server "
+    )
+    assert late.headline.startswith(later)
     assert "after its new start in the second, and " in late.headline
     assert late.beyond_threshold
     assert not late.lost

@@ -410,7 +410,7 @@ def test_who_asks_from_how_many_rows_on_is_answered_first() -> None:
     crossed = OperationResult("fetch", "set", (a, b), crossovers=crossovers([a, b]))
     compared = compared_at_each("singles", "temporary")
     (said,) = sentences([crossed], compared)
-    assert said.startswith("temporary is faster than singles by the median time from about ")
+    assert said.startswith("temporary is faster than singles (median time) from about ")
     assert said.endswith(", up to 10,000 rows.")
     unsure = tuple(replace(c, interval=None) for c in crossed.crossovers)
     (said,) = sentences([replace(crossed, crossovers=unsure)], compared)
@@ -421,7 +421,7 @@ def test_who_asks_from_how_many_rows_on_is_answered_first() -> None:
     apart = OperationResult("fetch", "set", (a, slow))
     (said,) = sentences([apart], compared_at_each("slow", "singles", at_10="not resolved"))
     assert said == (
-        "slow took longer than singles by the median time at each number of rows between 1 and "
+        "slow took longer than singles (median time) at each number of rows between 1 and "
         "10,000 rows, which is resolved at 4 of 5; nothing shows that they change places there."
     )
     open_ = compared_at_each("slow", "singles", **{f"at_{n}": "not resolved" for n in ROWS})

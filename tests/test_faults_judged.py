@@ -123,6 +123,7 @@ def said(one: Trial, whole: Trace) -> str:
         faults.sentences(
             FaultResult(
                 role="x", fault=one.fault.fault, of="server", treatment="t", label="a", levels={},
+                resolution_s=0.05,
                 trials=1, back=seen.back, started=int(seen.back), figures=figures,
                 looked_s=seen.looked_s, why="" if known else str(seen.normal),
                 not_within=int(math.isinf(seen.figures.get("normal_s", 0))),
@@ -141,14 +142,17 @@ def test_what_hangs_after_a_freeze_is_not_answered_well() -> None:
     took, outcome = fails(took, outcome, due >= 14.2, "unfinished")
     hung = said(trial("freeze"), trace(due, took, outcome))
     assert "All requests were answered well" not in hung
-    assert "Of the requests from then on, 84 % were not answered before the drive ended." in hung
+    assert (
+        "Of the requests from the signal on, 84 % were not answered before the drive ended." in hung
+    )
 
 
 def test_where_too_little_time_is_left_to_see_it_normal_is_not_known() -> None:
     whole = trace(*crashed(again_s=30.5))
     late = said(trial(again_s=30.5), whole)
-    assert "How long until answers were normal is not known: there were only 0.5 s after it" in late
-    assert "Answers were normal 0 s" in said(trial(), trace(*crashed()))
+    assert "How long until answers were normal is not known: only 0.5 s were left after it" in late
+    told = said(trial(), trace(*crashed()))
+    assert "Answers were normal at once after it had been started again (within 50 ms)." in told
 
 
 NOTHING = Durable(
@@ -162,13 +166,13 @@ def test_only_what_was_counted_is_said_not_to_be_gone() -> None:
     some = faults.durability(replace(NOTHING, acknowledged=1450, uncounted=2900))
     assert some == (
         "Of 1,450 documents that were acknowledged in the drive and counted at its end, none is "
-        "gone by the count; how many are gone of 2,900 that were acknowledged and not counted is "
-        "not known; 0 of 40 written documents asked for are missing."
+        "gone by the count; of 2,900 acknowledged documents that were not counted, it is not known "
+        "how many are gone; 0 of 40 written documents asked for are missing."
     )
     none = faults.durability(replace(NOTHING, uncounted=2900))
     assert none == (
-        "How many are gone of 2,900 that were acknowledged and not counted is not known; 0 of 40 "
-        "written documents asked for are missing."
+        "Of 2,900 acknowledged documents that were not counted, it is not known how many are gone; "
+        "0 of 40 written documents asked for are missing."
     )
 
 

@@ -33,7 +33,7 @@ from searchbench.terminal.operations import said
 
 ROWS = (10, 100, 1000)
 FACTOR = "operations.fetch.rows"
-CROSSING = "list is faster than singles by the median time from about "
+CROSSING = "list is faster than singles (median time) from about "
 Times = Callable[[int], Server]
 
 
@@ -177,7 +177,7 @@ def test_two_crossings_are_told_each_as_far_as_it_goes(tmp_path: Path) -> None:
     found = judged(tmp_path / "r", lambda n: lognormal(0.1, 0.02) if n == 1000 else listed(n))
     first, second = (_crossing(c) for c in of(found).crossovers)
     assert first.endswith(", up to 100 rows; at 1,000 rows singles is faster.")
-    assert second.startswith("singles is faster than list by the median time from about ")
+    assert second.startswith("singles is faster than list (median time) from about ")
     assert second.endswith(
         " (between 100 and 1,000), up to 1,000 rows; at 10 rows singles is faster."
     )
@@ -216,7 +216,7 @@ def test_what_is_known_beyond_a_sentence_is_told_by_time_and_by_throughput() -> 
         verdicts("throughput", by_rate),
     )
     first = sentence(found[0])
-    assert first.startswith("list is faster than singles by the median or mean time from about ")
+    assert first.startswith("list is faster than singles (median or mean time) from about ")
     assert first.endswith(
         " (between 10 and 100), up to 100 rows; at 1,000 rows singles is faster but list is faster "
         "by throughput; at 10,000 rows list is faster but singles is faster by throughput; at "
@@ -276,12 +276,12 @@ def test_that_one_takes_longer_covers_no_size_at_which_the_other_fails(tmp_path:
 
     between = judged(tmp_path / "a", slow, fails={"singles100": always}).verdict.headline
     assert between == (
-        "list took longer than singles by the median time at 10 and 1,000 rows, which is resolved "
+        "list took longer than singles (median time) at 10 and 1,000 rows, which is resolved "
         "at 2 of 2; nothing shows that they change places there; at 100 rows singles fails."
     )
     beyond = judged(tmp_path / "b", slow, fails={"singles1000": always}).verdict.headline
     assert beyond == (
-        "list took longer than singles by the median time at each number of rows between 10 and "
+        "list took longer than singles (median time) at each number of rows between 10 and "
         "100 rows, which is resolved at 2 of 2; nothing shows that they change places there; "
         "at 1,000 rows singles fails."
     )
@@ -295,7 +295,7 @@ def test_that_one_takes_longer_is_said_with_a_throughput_that_shows_the_opposite
         seconds=20,
     )  # fmt: skip
     assert found.verdict.headline == (
-        "singles took longer than list by the median time at each number of rows between 10 and "
+        "singles took longer than list (median time) at each number of rows between 10 and "
         "1,000 rows, which is resolved at 3 of 3; at 10, 100 and 1,000 rows singles is faster by "
         "throughput."
     )
@@ -320,13 +320,13 @@ def test_a_point_says_in_how_many_trials_its_method_failed(tmp_path: Path) -> No
 
 def test_set_up_that_is_not_timed_is_said_and_throughput_is_not_compared(tmp_path: Path) -> None:
     found = judged(tmp_path / "r", untimed="list")
-    said_ = "by the median time (without the set-up and clean-up of list) from about "
+    said_ = "(median time, without the set-up and clean-up of list) from about "
     assert said_ in found.verdict.headline
     by_rate = [c for c in found.comparisons if c.metric == "throughput" and "list" in c.a + c.b]
     assert by_rate
     assert {c.verdict for c in by_rate} == {"not comparable"}
     assert {c.reason.partition(" of ")[0] for c in by_rate} == {
-        "throughput has the set-up and clean-up"
+        "throughput includes the set-up and clean-up"
     }
     plain = judged(tmp_path / "plain")
     assert "set-up" not in plain.verdict.headline

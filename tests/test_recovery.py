@@ -156,7 +156,7 @@ def test_an_overload_after_which_answers_are_normal_now_and_then_says_so() -> No
     said = until(found)
     assert "Answers were not normal again within the 30 s after it." in said
     assert f"Normal is: {found.first.bounds}." in said, "what that means is said beside it"
-    (share,) = re.findall(r" They were now and then, for (\d+) % of that time\.", said)
+    (share,) = re.findall(r" They were normal at times, for (\d+) % of that time\.", said)
     assert 10 <= int(share) <= 60
 
 
@@ -199,9 +199,8 @@ def test_what_was_still_warming_up_is_no_normal() -> None:
     done = at + np.round(took * S).astype(np.int64)
     trace = Trace(zeros, zeros.astype(np.uint8), at, at, at, done, (0, 30 * S))
     said = normal_before(trace, 0, 10 * S, closed=False)
-    assert said == (
-        "before it responses still became shorter, so there is no normal to come back to"
-    )
+    assert isinstance(said, str)
+    assert said.startswith("before it response times were still becoming shorter, so there is no")
 
 
 def test_a_closed_loop_that_is_half_as_fast_is_not_normal() -> None:
@@ -362,7 +361,7 @@ def test_over_trials_an_infinite_one_is_in_the_middle_and_in_the_range() -> None
     assert odd is not None
     assert odd.interval is not None
     assert (odd.value, odd.interval.low, odd.interval.high) == (0.1, 0.0, 16.5), "not their mean"
-    assert between(odd.interval) == " (0 to 16.5 in its trials)"
+    assert between(odd.interval) == " (least to greatest of the trials: 0 to 16.5)"
     never = over_trials([math.inf, math.inf], "s")
     assert never is not None
     assert math.isinf(never.value)
@@ -390,7 +389,7 @@ def test_what_is_known_in_some_trials_is_said_to_be_of_these(known_first: bool) 
     treatment: Any = SimpleNamespace(treatment="t", label="t", levels={}, trials=trials)
     (found,) = results([treatment])
     assert found.unknown == 2
-    assert "(known to within 50 ms, and only in 1 of 3 trials)" in until(found)
+    assert "at once after it (within 50 ms, and only in 1 of 3 trials)" in until(found)
     told = FaultResult(
         "x", "kill", "server", "t", "t", {}, 3, back=True, unknown=2, resolution_s=0.05,
         figures={"normal_s": Estimate(0.3, "s", 1)}, bounds="at most 2 % take 80 ms or more",

@@ -87,7 +87,7 @@ def test_the_answer_has_the_crossings_and_what_a_row_costs(
 ) -> None:
     crossing, unsure, costs, no_line, fails = said(judged())
     assert crossing == (
-        "fetch: mariadb: temporary is faster than union by the median time from about 42 rows on "
+        "fetch: mariadb: temporary is faster than union (median time) from about 42 rows on "
         "(between 10 and 100), up to 100 rows; at 1 row union fails."
     )
     assert unsure == "1 further crossing of curves is not resolved."

@@ -11,8 +11,8 @@ from searchbench.analysis.judgement import (
     OverloadSeen,
     TreatmentResult,
 )
+from searchbench.analysis.trial import recovery
 from searchbench.analysis.trial.recovery import (
-    between,
     normal_is,
     now_and_then,
     of_some,
@@ -97,10 +97,8 @@ def until(found: OverloadResult) -> str:
     if later is not None and later.value > 0:
         more = f" In {percent(later.value)} of the time after that they were not."
     some = of_some(found.trials, found.unknown)
-    return (
-        f"Answers were normal {digits(took.value)} s{between(took.interval)} after it (known to "
-        f"within {_seconds(first.resolution_s)}{some}).{more}{normal_is(first.bounds)}"
-    )
+    said = recovery.took(took, "after it", first.resolution_s, some)
+    return f"{said}.{more}{normal_is(first.bounds)}"
 
 
 def _seconds(seconds: float) -> str:

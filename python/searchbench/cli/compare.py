@@ -38,8 +38,8 @@ def compare(
     Also exits with 1 if something is lost altogether: if a treatment that A has, a load of a sweep
     or a rate of a capacity search that A answered fails in half of B's runs or more, or in half of
     B's trials or more, and in so many trials that it is more than chance; if B does not support
-    queries that A answers, or fails a class of them; or if after a fault or an overload answers are
-    not normal again, or later, or acknowledged documents are gone.
+    queries that A answers, or fails a class of them; or if, after a fault or an overload, answers
+    do not become normal again, become normal later than in A, or acknowledged documents are gone.
 
     Exits with 2 if nothing could be compared: the records have nothing in common, have too few
     valid trials, or are one and the same.
@@ -48,7 +48,7 @@ def compare(
     the load generator or the machine spoilt their trials, or because a single trial failed.
 
     Other changes of results do not affect the status: they are findings, and are in the JSON. Nor
-    does it if a single class of queries became slower; the answer names it.
+    does a single class of queries that became slower; the answer names the class.
 
     Parameters
     ----------

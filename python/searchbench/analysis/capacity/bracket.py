@@ -310,7 +310,7 @@ def _differing(where: Posterior, *, few: bool) -> str:
     """That the server was not equally fast in all trials; empty where it may have been."""
     if where.differs < CHANGES:
         return ""
-    by = f"{percent(where.speeds)} (standard deviation) from one to the next"
+    by = f"{percent(where.speeds)} (standard deviation) from one trial to the next"
     if few:
         return f" Either the server's speed differs by about {by}, {TOO_SHORT}."
     return (
@@ -326,9 +326,9 @@ def _no_usual_speed(used: Sequence[Driven], where: Posterior, *, few: bool) -> s
     """
     kept = max(d.rate_per_s for d in used if d.seems_kept)
     broken = min(d.rate_per_s for d in used if not d.seems_kept)
-    once = f"The promise was kept once at {per_s(kept)}, and broken once at {per_s(broken)}; what "
-    once += "it mostly sustains is not known."
-    by = f"{percent(where.speeds)} (standard deviation) from one to the next"
+    once = f"One trial kept the promise at {per_s(kept)}, and one broke it at {per_s(broken)}, so "
+    once += "the rate that it mostly sustains is not known."
+    by = f"{percent(where.speeds)} (standard deviation) from one trial to the next"
     if few:
         return (
             f"Either the server's speed differs by about {by}, {TOO_SHORT}. {once} "

@@ -192,7 +192,7 @@ def _failing(found: Sequence[ClassComparison], who: str, rival: str) -> str:
     """Which classes one of two fails, the most first, a clause; empty: none."""
     mine = [f for f in found if f.compared.reason.startswith(f"{who} {classes_failed.FAILS}")]
     most = [(max(f.compared.failed), min(f.compared.failed), f.name) for f in mine]
-    named = [(worse, f"{name} ({percent(worse)} of them; {percent(less)} to {rival})")
+    named = [(worse, f"{name} ({percent(worse)} of them failed; with {rival}, {percent(less)})")
              for worse, less, name in most]  # fmt: skip
     return f"{who} fails requests of {greatest_first(named)}" if named else ""
 

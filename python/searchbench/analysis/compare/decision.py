@@ -284,7 +284,8 @@ def _of_further(found: Further) -> Iterator[str]:
     if found.lost:
         yield f"Lost: {_with_reasons(found.lost)}."
     if found.later:
-        yield f"Normal again later than before: {_with_reasons(found.later)}."
+        later = "Answers were normal again later in the second than in the first"
+        yield f"{later}: {_with_reasons(found.later)}."
     if found.not_known:
         yield f"Cannot tell whether this is a loss: {_with_reasons(found.not_known)}."
 

@@ -227,7 +227,7 @@ def drafts(
             floor = floors[name].value if name in floors else 1.0
             if name == "throughput" and untimed:
                 why = (
-                    f"throughput has the set-up and clean-up of {' and of '.join(untimed)} in it, "
+                    f"throughput includes the set-up and clean-up of {' and of '.join(untimed)}, "
                     "which are not timed"
                 )
                 blank = Comparison(a, b, name, "not comparable", None, None, floor, 0, 0, why)

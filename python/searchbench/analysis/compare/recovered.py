@@ -22,14 +22,15 @@ from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.trial.recovery import over_trials
 from searchbench.analysis.trial.validity import ERRORS_INVALID
 from searchbench.analysis.words import digits, percent, plural
+from searchbench.workload.roles import SERVER
 
 ALLOWED = ERRORS_INVALID  # more of all requests that failed than before are a loss in any trial
 LEAST_TRIALS = 3  # of each side, to tell that answers are normal again later
 AGAIN = "run both more often to know whether that is chance"
 REST = (
-    "Of faults and overloads, compare looks at when answers were normal again, at acknowledged "
-    "writes and at the share of requests that were not answered well; nothing else of them is "
-    "compared."
+    "After a fault or an overload, compare looks at whether and when answers were normal again, "
+    "whether they stayed normal, acknowledged writes, requests that were not answered well, and "
+    "answers that differ from those before. It compares nothing else of them."
 )
 Result = FaultResult | OverloadResult
 
@@ -102,8 +103,8 @@ def of(
                 found.append(_Case(line.label, *what, *(_side(side[what]) for side in each)))
             else:
                 which = "second" if what in each[0] else "first"
-                said.append(f"{line.label}: what came {what[0]} is not compared, because it is not "
-                            f"known of the {which}.")  # fmt: skip
+                said.append(f"{line.label}: what happened {what[0]} is not compared, because the "
+                            f"{which} has no result for it.")  # fmt: skip
     lost, later, unknown = list[tuple[str, str]](), list[tuple[str, str]](), list[tuple[str, str]]()
     several = min(len(before), len(after)) > 1
     for case, chance in zip(found, by_chance.of_each([c.drives for c in found]), strict=True):
@@ -115,7 +116,8 @@ def of(
         more = () if gone or is_later else _shares(case)
         unknown += [(label, why) for why in (open_, _written(case)[1], *more) if why]
         if both and is_later:
-            later.append((label, both if several else f"{both}, in the trials of these runs"))
+            rest = "; these runs alone do not show whether other runs would differ as much"
+            later.append((label, both if several else f"{both}{rest}"))
         elif both:
             said.append(f"{label}: {both}.")
     said += [REST] if found else []
@@ -131,7 +133,8 @@ def _results(own: Sequence[tuple[Run, Key]]) -> dict[tuple[str, str], list[Resul
         treatment, roles = run.by_key[key].treatment, run.judged.roles
         for fault in roles.faults if roles is not None else ():
             if fault.treatment == treatment:
-                what = f"after the {fault.of} was {WHAT[fault.fault]}"
+                who = "the server" if fault.of == SERVER else fault.of
+                what = f"after {who} was {WHAT[fault.fault]}"
                 found.setdefault((what, what), []).append(fault)
         for one in run.judged.overloads:
             if one.treatment == treatment:
@@ -210,7 +213,10 @@ def _back(case: _Case, chance: float) -> tuple[str, str]:
         return (how, "") if surely else ("", f"{how}; {AGAIN}")
     if a.since != b.since:
         which = "second" if a.since != "after that" else "first"
-        return "", f"{case.when}, it did not go on within the window in all trials of the {which}"
+        return "", (
+            f"{case.when}, in some trials of the {which} the process was not running again before "
+            "the window ended"
+        )
     if b.unknown * (a.known + a.unknown) > a.unknown * (b.known + b.unknown):
         of_b = f"{b.unknown} of {b.known + b.unknown} trials of the second"
         return "", f"{case.when}, when answers were normal is not known in {of_b}: {b.why}"
@@ -274,12 +280,12 @@ def _shares(case: _Case) -> Iterator[str]:
         )
     if a.later and b.later and _clearly_more(a.later, b.later):
         yield (
-            f"{case.when}, answers were normal and then not again, in the second in "
-            f"{percent(b.later.value)} of the time, and in the first in {percent(a.later.value)}"
+            f"{case.when}, answers became normal and then were not for {percent(b.later.value)} of "
+            f"the remaining time in the second, and for {percent(a.later.value)} in the first"
         )
     if b.otherwise * a.compared > a.otherwise * b.compared:
         yield (
-            f"{case.when}, {b.otherwise:,} of {b.compared:,} answers were not those of before in "
+            f"{case.when}, {b.otherwise:,} of {b.compared:,} answers differed from those before in "
             f"the second, and {a.otherwise:,} of {a.compared:,} in the first"
         )
 

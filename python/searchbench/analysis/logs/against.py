@@ -186,8 +186,9 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
             held = _held(treatment.treatment, treatment.label, log, lab, names, known)
             if len(trials) == 1:
                 told = (
-                    "The record has one valid trial of it, so it is not known how much starts of "
-                    "the laboratory differ: measure it more often (`replicates`)."
+                    "The record has only one valid trial of it, so it is not known how much times "
+                    "differ from one start of the server to the next. Measure it more often "
+                    "(`replicates`)."
                 )
                 held = replace(held, remarks=(*held.remarks, told))
             if failed := float(of.failed[of.ns != UNKNOWN].mean()):

@@ -13,7 +13,7 @@ from searchbench.analysis.words import plural
 
 HOW_AGAINST = (
     f"The ratio is laboratory / log; within {ALIKE - 1:.0%} counts as the same. Intervals come "
-    "from a block bootstrap over time, and are at least as wide as the record's trials differ.",
+    "from a block bootstrap over time, and cover how much the record's trials differ.",
     "The log has the server's own times. The record has those that the client saw (service time), "
     "which include the way to the server and back.",
 )

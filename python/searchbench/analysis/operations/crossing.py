@@ -122,7 +122,7 @@ def _of_no_crossing(of: OperationResult, verdicts: Verdicts, rates: Verdicts) ->
     where = f"at each number of rows {between}" if whole else at_rows(rows)
     against = clauses((level.rows, said) for level in found if (said := level.against(faster)))
     yield (
-        f"{slower} took longer than {faster} by {by(found)} {where}, which is resolved at "
+        f"{slower} took longer than {faster} ({by(found)}) {where}, which is resolved at "
         f"{sure} of {len(found)}"
         f"{against or '; nothing shows that they change places there'}{gone}"
     )
@@ -135,7 +135,7 @@ def sentence(c: Crossover) -> str:
     where = f"{c.held}: " if c.held else ""
     end = f", up to {c.until:,} rows" if c.until else ""
     return (
-        f"{where}{c.above} is faster than {c.below} by {c.by} from about {digits(c.rows)} rows on "
+        f"{where}{c.above} is faster than {c.below} ({c.by}) from about {digits(c.rows)} rows on "
         f"(between {low} and {high}){end}{c.but}"
     )
 

@@ -111,13 +111,13 @@ def _of_pair(p: Point, q: Point, compared: Verdicts) -> Comparison | None:
 
 
 def by(found: Iterable[Level]) -> str:
-    """Whose time is less by what: "the median time"."""
+    """What is compared: "median time"."""
     found = list(found)
     median = {kind for level in found for kind in level.median}
     names = [name for name, kind in (("median", True), ("mean", False)) if kind in median]
     untimed = dict.fromkeys(name for level in found for name in level.untimed)
-    without = f" (without the set-up and clean-up of {listed([*untimed])})" if untimed else ""
-    return f"the {' or '.join(names)} time{without}"
+    without = f", without the set-up and clean-up of {listed([*untimed])}" if untimed else ""
+    return f"{' or '.join(names)} time{without}"
 
 
 def clauses(found: Iterable[tuple[int, str]]) -> str:

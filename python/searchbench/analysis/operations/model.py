@@ -110,7 +110,7 @@ class Crossover:
     rows: float
     interval: Interval | None
     why: str = ""
-    by: str = "the median time"
+    by: str = "median time"
     until: int = 0
     but: str = ""
 

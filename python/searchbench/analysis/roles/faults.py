@@ -209,8 +209,8 @@ def sentences(found: FaultResult) -> list[str]:
     lost = figures.get("unanswered_share")
     if first is None and lost is not None and lost.value > 0:
         said.append(
-            f"{what}. Of the requests from then on, {percent(lost.value)} were not answered before "
-            f"the drive ended. No good answer came for {without}."
+            f"{what}. Of the requests from the signal on, {percent(lost.value)} were not answered "
+            f"before the drive ended. No good answer came for {without}."
         )
     elif first is None:
         said.append(f"{what}. All requests were answered well, but no answer came for {without}.")
@@ -223,8 +223,8 @@ def sentences(found: FaultResult) -> list[str]:
             some = f"In {first.n} of {found.trials} trials there were bad answers; the"
         meanwhile = f" Of the requests meanwhile, {' and '.join(shares)}." if shares else ""
         said.append(
-            f"{what}. {some} first bad answer came {_seconds(first.value)} after that.{meanwhile} "
-            f"No good answer came for {without}."
+            f"{what}. {some} first bad answer came {_seconds(first.value)} after the signal."
+            f"{meanwhile} No good answer came for {without}."
         )
     said.append(until(found))
     if found.durable is not None:
@@ -246,7 +246,7 @@ def until(found: FaultResult) -> str:
     if not found.started:
         since = f"after it was {WHAT[found.fault]}, without being started again"
     elif not found.back:
-        since += f" (or was {WHAT[found.fault]}, where it was not)"
+        since += f" (in trials without a new start: after it was {WHAT[found.fault]})"
     if took is None:
         return f"How long until answers were normal is not known: {found.why}."
     if found.not_within:
@@ -262,9 +262,7 @@ def until(found: FaultResult) -> str:
     ) else ""  # fmt: skip
     some = recovery.of_some(found.trials, found.unknown)
     normal = recovery.normal_is(found.bounds)
-    between = recovery.between(took.interval)
-    return (f"Answers were normal {digits(took.value)} s{between} {since} (known to within "
-            f"{_seconds(found.resolution_s)}{some}).{more}{normal}")  # fmt: skip
+    return f"{recovery.took(took, since, found.resolution_s, some)}.{more}{normal}"
 
 
 def durability(found: Durable) -> str:
@@ -287,8 +285,8 @@ def _of_counts(found: Durable) -> str:
     if not found.counted:
         return f"The engine does not count its documents; {asked}."
     unknown = (
-        f"how many are gone of {found.uncounted:,} that were acknowledged and not counted is not "
-        "known"
+        f"of {found.uncounted:,} acknowledged documents that were not counted, it is not known how "
+        "many are gone"
     )  # fmt: skip
     if not found.acknowledged and found.uncounted:
         return f"{unknown[0].upper()}{unknown[1:]}; {asked}."
@@ -365,7 +363,7 @@ def _checked(record: Record, trial: Trial, seen: _Seen) -> _Seen:
         return seen
     why = (
         f"{lacking:,} of {sampled:,} sampled answers after it found less than half of what their "
-        "queries find before it and once all is over"
+        "queries find before the fault and at the end"
     )
     figures = {key: v for key, v in seen.figures.items() if key not in ("normal_s", "later")}
     return replace(seen, normal=why, figures=figures)

@@ -263,7 +263,9 @@ def _changing(due: Ints, responses: Ints) -> str:
     if 1 / CHANGED < times < CHANGED or abs(math.log(times)) < SURELY * error:
         return ""
     how = "shorter" if times > 1 else "longer"
-    return f"before it responses still became {how}, so there is no normal to come back to"
+    return (
+        f"before it response times were still becoming {how}, so there is no normal to come back to"
+    )
 
 
 def _of_before(responses: Ints) -> tuple[Bound, ...]:
@@ -298,7 +300,8 @@ def again(trace: Trace, normal: Normal, since_ns: int, end_ns: int) -> Again | s
     steps, looked_s = _steps(since_ns, end_ns, normal), max(0.0, (end_ns - since_ns) / 1e9)
     if not steps.size:
         return (
-            f"there were only {looked_s:.2g} s after it, and to see it takes {normal.span_s:.2g} s"
+            f"only {looked_s:.2g} s were left after it, and it takes {normal.span_s:.2g} s to tell "
+            "whether answers are normal"
         )
     answers = Answers(trace, normal.bounds)
     held = answers.normal(steps, normal)
@@ -365,7 +368,11 @@ def between(span: Interval | None) -> str:
     if span is None:
         return ""
     ends = f"{digits(span.low)} to {digits(span.high)}"
-    return f" (95 % interval {ends})" if span.level < 1 else f" ({ends} in its trials)"
+    return (
+        f" (95 % interval {ends})"
+        if span.level < 1
+        else f" (least to greatest of the trials: {ends})"
+    )
 
 
 def now_and_then(figures: Mapping[str, Estimate]) -> str:
@@ -373,7 +380,18 @@ def now_and_then(figures: Mapping[str, Estimate]) -> str:
     later = figures.get("later")
     if later is None or later.value >= 1:
         return ""
-    return f" They were now and then, for {percent(1 - later.value)} of that time."
+    return f" They were normal at times, for {percent(1 - later.value)} of that time."
+
+
+def took(found: Estimate, since: str, step_s: float, some: str) -> str:
+    """How long it was until answers were normal, a clause. ``since``: from when on it counts;
+    ``step_s``: how closely it is known, so that less than that is at once; ``some``: ``of_some``.
+    """
+    most = found.interval.high if found.interval else found.value
+    if max(found.value, most) <= step_s:
+        return f"Answers were normal at once {since} (within {_time(step_s)}{some})"
+    known = f"known to within {_time(step_s)}{some}"
+    return f"Answers were normal {digits(found.value)} s{between(found.interval)} {since} ({known})"
 
 
 def of_some(trials: int, unknown: int) -> str:
