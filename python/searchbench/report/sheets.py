@@ -131,7 +131,7 @@ CAPACITY_BESIDE = (
 # A row for each figure of each fault of a treatment, with what became of acknowledged writes.
 _LOST = (
     "acknowledged", "lost", "unapplied", "unknown", "asked", "missing", "counted", "cancels",
-    "never_back", "unlooked",
+    "never_back", "unlooked", "uncounted", "unseen", "twice",
 )  # fmt: skip
 FAULTS = (
     "role", "fault", "of", "treatment", "label", "levels", "trials", "back", "requests",

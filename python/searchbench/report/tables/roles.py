@@ -302,9 +302,10 @@ def _documents(r: FaultResult, name: str) -> Cell:
     if r.durable is None or not (r.durable.counted or r.durable.never_back):
         return NONE
     found = r.durable
+    unknown = found.unlooked + found.uncounted
     if name == "acknowledged":
-        return Cell(f"{found.acknowledged + found.unlooked:,}")
-    below = f"{found.unlooked:,} more unknown" if found.never_back else ""
+        return Cell(f"{found.acknowledged + unknown:,}")
+    below = f"{unknown:,} more unknown" if unknown else ""
     if not found.counted:
         return Cell("unknown", below=below)
     return Cell(
