@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -99,6 +100,18 @@ def test_what_waits_for_a_timeout_when_the_fault_comes_was_not_normal_before_it(
     seen = faults._seen(one, whole)
     assert isinstance(seen.normal, str)
     assert "before it answers varied too much" in seen.normal
+
+
+def test_in_a_closed_loop_a_request_without_reply_ended_before_its_client_went_on() -> None:
+    """Of two clients that think for 0.5 s, one is refused at once, and one asks no more."""
+    at = np.array([0, 1, 2, 0.2, 1.2], np.float64)
+    made = trace(at, np.array([0.5, np.inf, 0.5, 0.5, np.inf]), np.array([0, 1, 0, 0, 1], np.uint8))
+    made = replace(made, client=np.array([0, 0, 0, 1, 1], np.uint16))
+    one = trial()
+    one = msgspec.structs.replace(one, load=Load(kind="closed", clients=2, think_s=0.5))
+    ended = faults._without_reply(one, made, 11 * S)
+    assert ended[1] == 1.5 * S
+    assert ended[4] == np.iinfo(np.int64).max
 
 
 def test_of_many_that_are_under_way_the_first_ends_the_window() -> None:

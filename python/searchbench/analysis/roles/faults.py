@@ -2,8 +2,9 @@
 
 The audit of a trial with a fault is of the window before it: what comes after is a result, not a
 reason not to believe the trial. A request is of the time in which it was due. One that failed
-without a reply has no instant of its end on record; its error came when it was sent, or when the
-fault did if it was under way then, or after its timeout.
+without a reply has no instant of its end on record. In a closed loop, its error came before its
+client went on; else when it was sent, or when the fault did if it was under way then, or after its
+timeout.
 """
 
 from __future__ import annotations
@@ -378,14 +379,17 @@ def _errors_ns(trial: Trial, trace: Trace, wrong: NDArray[np.bool_], begun: int)
 
 
 def _without_reply(trial: Trial, trace: Trace, begun: int) -> Ints:
-    """When requests that had no reply ended. In a closed loop, that is when its client asked again.
-    Else it is their timeout; or else when they were sent, but the fault if they may have been under
-    way then. Unfinished ones never end.
+    """When requests that had no reply ended. In a closed loop, that is when its client went on: it
+    asked again, after its time to think. Else it is their timeout; or else when they were sent, but
+    the fault if they may have been under way then. Unfinished ones never end.
     """
     sent = np.where(trace.sent != NEVER, trace.sent, trace.due)
     never = np.iinfo(np.int64).max
     if trace.client is not None:
-        return recovery.asks_again(trace)
+        again = recovery.asks_again(trace)
+        think_ns = round((trial.load.think_s or 0.0) * 1e9)
+        asked: Ints = np.where(again == never, never, np.maximum(sent, again - think_ns))
+        return asked
     timeout_ns = round((trial.load.timeout_s or 0.0) * 1e9)
     late = trace.outcome == _code(trial, "timed_out")
     # One that lost its connection was under way if it began no longer before than twice what any
