@@ -8,9 +8,11 @@ import pytest
 
 import records
 from records import Study
-from searchbench.analysis.compare.records import compare_records
+from searchbench.analysis.compare.records import compare_records, compare_runs
+from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judge import to_json
 from searchbench.analysis.judgement import RecordComparison, RecordLine
+from searchbench.analysis.trial.classes import Classes
 from searchbench.cli import app
 from searchbench.record import Record, open_record
 from test_analysis_classes import by_class, class_of
@@ -92,6 +94,35 @@ def test_verdicts_on_classes_are_corrected_for_all_and_the_whole_for_itself(
     assert same.by_class
     assert {c.line.verdict for c in same.by_class} == {"not resolved"}
     assert "By class" not in same.decision
+
+
+def test_classes_with_other_queries_in_the_second_are_named_and_not_compared(
+    phrases_lost: tuple[Record, Record], tmp_path: Path
+) -> None:
+    def moved(query: int) -> str:
+        return "question" if 10 <= query < 15 else class_of(query)
+
+    other = compare_records(phrases_lost[0], run(tmp_path / "b", 0.010, 0.004, classes=moved))
+    assert {c.name for c in other.by_class} == {"phrase"}, "words has five queries less"
+    assert (
+        "The classes words and question do not have the same queries in all runs, so they were not "
+        "compared." in other.decision
+    )
+    none = compare_records(phrases_lost[0], run(tmp_path / "c", 0.010, 0.004, classes=None))
+    assert not none.by_class
+    assert "Not all runs have classes of queries, so no class was compared." in none.decision
+
+
+def test_the_order_in_which_classes_come_first_makes_no_difference(
+    phrases_lost: tuple[Record, Record],
+) -> None:
+    """Two lists of the same queries may name their classes in another order."""
+    first, second = (Run(record) for record in phrases_lost)
+    of = second.classes
+    assert of is not None
+    second.classes = Classes(tuple(reversed(of.names)), 1 - of.of_query)
+    found = compare_runs([first], [second])
+    assert {c.name for c in found.by_class} == {"words", "phrase"}
 
 
 def test_a_class_of_which_nothing_is_answered_alike_is_not_compared(tmp_path: Path) -> None:

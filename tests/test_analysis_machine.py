@@ -182,7 +182,8 @@ def test_a_record_of_the_whole_machine_shows_at_least_what_it_has(plain: Path) -
 
 
 @pytest.mark.parametrize(
-    ("steal_s", "severity"), [(0.04, None), (0.2, "warning"), (0.4, "invalid")]
+    ("steal_s", "severity"),
+    [(0.04, None), (0.2, "warning"), (0.255, "warning"), (0.265, "invalid"), (0.4, "invalid")],
 )
 def test_steal_is_judged_on_the_cores_that_are_used(
     plain: Path, steal_s: float, severity: str | None

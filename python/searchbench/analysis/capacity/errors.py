@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from searchbench.analysis.capacity.promise import Judged, Kept
-from searchbench.analysis.stats.distributions import beta
+from searchbench.analysis.stats.distributions import beta, share_at_least, share_at_most
 from searchbench.analysis.trial.throughput import KEEPS_UP
 from searchbench.analysis.words import per_s, percent
 from searchbench.workload.load_table import Condition
@@ -183,8 +183,8 @@ def _failing(rates: Sequence[float], kept: Sequence[Kept], index: int) -> Failin
         return None
     unclear = not _apart_from(RISE, rates[:n], failed[:n], of[:n], -1)
     x, requests = math.fsum(failed[:n]), math.fsum(of[:n])
-    low, sure = (beta(tail, x, requests - x + 1) for tail in (TAIL, SURE_TAIL))
-    high = beta(1 - TAIL, x + 1, requests - x) if x < requests else 1.0
+    low, sure = (share_at_least(tail, x, requests) for tail in (TAIL, SURE_TAIL))
+    high = share_at_most(TAIL, x, requests)
     # Few errors, or few bursts of them, may show neither: that the rate decides, or does not.
     shown = n < len(rates) or high < condition.allowed or _apart_from(0, rates, failed, of, 1)
     if unclear and shown:

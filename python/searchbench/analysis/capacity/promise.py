@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.capacity import lag, slowed, spells, stalls
 from searchbench.analysis.judgement import Interval
 from searchbench.analysis.stats import within
-from searchbench.analysis.stats.distributions import beta
+from searchbench.analysis.stats.distributions import share_at_least, share_at_most
 from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.pool import Pool
@@ -189,8 +189,7 @@ def others_at_most(others: int, sampled: int) -> float:
     """The share of all replies that may be other answers: the exact upper limit; 0 of none seen."""
     if not others:
         return 0.0
-    tail = (1 - _LEVEL) / 2
-    return beta(1 - tail, others + 1, sampled - others) if others < sampled else 1.0
+    return share_at_most((1 - _LEVEL) / 2, others, sampled)
 
 
 def strictest_time(conditions: Iterable[Condition]) -> Condition | None:
@@ -242,8 +241,7 @@ def builds_up(condition: Condition, trace: Trace) -> bool:
     effect = within.design_effect(due, late, edges)
     effective = due.size / effect
     x = float(late.mean()) * effective
-    tail = (1 - _LEVEL) / 2
-    high = beta(1 - tail, x + 1, effective - x) if x < effective else 1.0
+    high = share_at_most((1 - _LEVEL) / 2, x, effective)
     return effect >= CLUSTERED and high >= math.sqrt(condition.allowed)
 
 
@@ -317,8 +315,7 @@ def _kept(
     effective = n / effect
     x = share * effective
     tail = (1 - _LEVEL) / 2
-    low = beta(tail, x, effective - x + 1) if x else 0.0
-    high = beta(1 - tail, x + 1, effective - x) if x < effective else 1.0
+    low, high = share_at_least(tail, x, effective), share_at_most(tail, x, effective)
     of, late = (np.histogram(at, edges)[0] for at in (due, due[failed]))
     for_part = float((late > condition.allowed * of).sum() / np.count_nonzero(of))
     varies = _varies(response, condition.limit_ns)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from searchbench.analysis.answer import Rank, Said
 from searchbench.analysis.compare import classes_failed
 from searchbench.analysis.compare.by_class import NAMED, greatest_first, size
@@ -27,6 +29,37 @@ def metric_of(found: Sequence[ClassLine], metric: str) -> str:
     """By which metric classes are told: that of the whole, if any class has it."""
     known = {one.line.metric for one in found if one.line.ratio}
     return next((name for name in (metric, *_OF_CLASSES) if name in known), metric)
+
+
+def common(runs: Sequence[Run]) -> tuple[list[str], str]:
+    """The classes that have the same queries in all runs, in the order of the first run; and what
+    is left out, a sentence.
+    """
+    known = [run.classes for run in runs]
+    if not any(known):
+        return [], ""
+    of_all = [one for one in known if one is not None]
+    if len(of_all) < len(known):
+        return [], "Not all runs have classes of queries, so no class was compared."
+    first = of_all[0]
+    same = [
+        name for name in first.names
+        if all(
+            name in one.names and np.array_equal(first.members(name), one.members(name))
+            for one in of_all
+        )
+    ]  # fmt: skip
+    every = dict.fromkeys(name for one in of_all for name in one.names)
+    other = [name for name in every if name not in same]
+    if not other:
+        return same, ""
+    if len(other) == 1:
+        return same, (
+            f"The class {other[0]} does not have the same queries in all runs, so it was not "
+            "compared."
+        )
+    which = f"The classes {listed(other)}" if len(other) <= NAMED else f"{len(other)} classes"
+    return same, (f"{which} do not have the same queries in all runs, so they were not compared.")
 
 
 def sentences(

@@ -12,7 +12,7 @@ from statistics import fmean, median_low
 
 from searchbench.analysis.compare import chance as by_chance
 from searchbench.analysis.judgement import Estimate, TreatmentResult, TrialResult
-from searchbench.analysis.stats.distributions import beta
+from searchbench.analysis.stats.distributions import share_at_least, share_at_most
 from searchbench.analysis.stats.intervals import ALPHA, LEVEL
 from searchbench.analysis.trial.validity import ERRORS_INVALID
 from searchbench.analysis.words import percent
@@ -48,8 +48,7 @@ class Side:
     def interval(self) -> tuple[float, float]:
         """Of that share, exact binomial."""
         x, n, tail = self.failed, self.requests, (1 - LEVEL) / 2
-        low = beta(tail, x, n - x + 1) if x else 0.0
-        return low, beta(1 - tail, x + 1, n - x) if x < n else 1.0
+        return share_at_least(tail, x, n), share_at_most(tail, x, n)
 
 
 @dataclass(frozen=True, slots=True)

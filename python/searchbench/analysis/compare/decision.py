@@ -128,8 +128,10 @@ def sentences(
         )
     elif any(line.ratio for line in own):
         beyond = f"resolved loss exceeds {100 * threshold:g} %{standing.few(own)}"
-        which = "Of the others, no" if {**lost, **dropped, **gone.not_known} else "No"
-        if which == "No" and (further.worse or further.not_known):
+        named = {**lost, **dropped, **gone.not_known}
+        others = any(line.ratio and line.label not in named for line in own)
+        which = "Of the others, no" if named and others else "No"
+        if which == "No" and (named or further.worse or further.not_known):
             which = "Otherwise no"
         but = f", but {_more(of_classes)}" if of_classes else ""
         which = "Over all queries no" if but and which == "No" else which

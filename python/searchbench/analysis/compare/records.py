@@ -136,7 +136,10 @@ def compare_runs(
     trials = _trials(before, after)
     found, drafts, of_each = _drafts(before, after, threshold)
     lines = _decided(drafts, before, after)
-    by_class = _by_class(before, after, [p for _, p in drafts])
+    searched = {run.judged.measure for run in (a, b)} == {"capacity"}
+    # Of searches none: their promises name classes.
+    names, unlike = ([], "") if searched else classes.common([*before, *after])
+    by_class = _by_class(names, before, after, [p for _, p in drafts])
     worse = [
         line
         for line in lines
@@ -155,7 +158,6 @@ def compare_runs(
     if mixed:
         gone = lost.of_unlike(gone)
     dropped = answered.dropped(found.agreed)
-    names = [*dict.fromkeys(one.name for one in by_class)]
     of_classes, fails = classes.failing(before, after, lines, names)
     after_it = recovered.of(before, after, lines, threshold) if trials else Further()
     further = together(of_classes, after_it, mixed=mixed)
@@ -167,6 +169,7 @@ def compare_runs(
         decision.classes_lost(by_class, threshold), further,
     )  # fmt: skip
     told += classes.sentences(by_class, lines, metric, {} if mixed else fails)
+    told += answer.said([unlike], answer.Rank.DOUBT)
     judged = [[run.judged for run in side] for side in (before, after)]
     told += answer.said([disturbed.sentence(judged)], answer.Rank.DOUBT)
     if of_each is not None:
@@ -274,17 +277,16 @@ def _decided(
 
 
 def _by_class(
-    before: Sequence[Run], after: Sequence[Run], whole: Sequence[float | None]
+    names: Sequence[str],
+    before: Sequence[Run],
+    after: Sequence[Run],
+    whole: Sequence[float | None],
 ) -> tuple[ClassLine, ...]:
-    """Every line over every class that all runs have. ``whole``: the p-values of the lines over all
-    queries. Of searches none: their promises name classes.
+    """Every line over every class of these, which all runs have. ``whole``: the p-values of the
+    lines over all queries.
     """
-    names = {run.classes.names if run.classes else () for run in (*before, *after)}
-    searched = {run.judged.measure for run in (before[0], after[0])} == {"capacity"}
-    if len(names) > 1 or searched:
-        return ()
     each = []
-    for name in next(iter(names)):
+    for name in names:
         first, second = ([run.only(name) for run in side] for side in (before, after))
         each.append((name, first, second, _drafts(first, second, 0.0)[1]))
     found = []

@@ -38,6 +38,18 @@ def beta(p: float, a: float, b: float) -> float:
     return float(special.betaincinv(a, b, p))
 
 
+def share_at_least(tail: float, x: float, n: float) -> float:
+    """The exact lower limit of a share of which ``x`` of ``n`` were seen: a smaller one would show
+    so many in less than ``tail`` of cases (Clopper and Pearson 1934). Both may be fractions.
+    """
+    return beta(tail, x, n - x + 1) if x > 0 else 0.0
+
+
+def share_at_most(tail: float, x: float, n: float) -> float:
+    """The exact upper limit, as ``share_at_least`` is the lower one."""
+    return beta(1 - tail, x + 1, n - x) if x < n else 1.0
+
+
 def f_quantile(p: float, df: float, beside: float) -> float:
     """The quantile at ``p`` of F with ``df`` and ``beside`` degrees of freedom."""
     return float(special.fdtri(df, beside, p))

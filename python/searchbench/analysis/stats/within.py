@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Estimate, Interval
-from searchbench.analysis.stats.distributions import beta, normal, student, student_tails
+from searchbench.analysis.stats.distributions import (
+    beta,
+    normal,
+    share_at_least,
+    share_at_most,
+    student,
+    student_tails,
+)
 from searchbench.analysis.trial import latency
 
 SLICES = 20
@@ -79,8 +86,8 @@ def share(flags: NDArray[np.bool_], due_ns: Ints, window: tuple[int, int]) -> Es
     if not n:
         return None
     x = int(np.count_nonzero(flags))
-    low = beta((1 - LEVEL) / 2, x, n - x + 1) if x else 0.0
-    high = beta(0.5 + LEVEL / 2, x + 1, n - x) if x < n else 1.0
+    tail = (1 - LEVEL) / 2
+    low, high = share_at_least(tail, x, n), share_at_most(tail, x, n)
     half = T * _error_of_share(flags, slices(due_ns, window))
     low, high = min(low, max(0.0, x / n - half)), max(high, min(1.0, x / n + half))
     method = f"the wider of exact binomial and {SLICES} slices"

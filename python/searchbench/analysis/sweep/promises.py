@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from searchbench.analysis.capacity import stalls
 from searchbench.analysis.capacity.pace import CLUSTERS
@@ -39,6 +38,7 @@ from searchbench.analysis.judgement import (
 )
 from searchbench.analysis.live import SAMPLE, Fresh
 from searchbench.analysis.stats import within
+from searchbench.analysis.stats.distributions import share_at_least
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.trial import throughput
 from searchbench.analysis.trial.classes import Classes
@@ -375,7 +375,5 @@ class Breach:
 
 def _surely(kept: Kept) -> bool:
     """Whether the share's lower bound at the level ``SURE`` is beyond what is allowed."""
-    x = kept.share * kept.effective
-    if not x:
-        return False
-    return float(stats.beta.ppf(SURE, x, kept.effective - x + 1)) >= kept.condition.allowed
+    low = share_at_least(SURE, kept.share * kept.effective, kept.effective)
+    return kept.share > 0 and low >= kept.condition.allowed
