@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.roles import faults
 from searchbench.analysis.roles.model import Durable, FaultResult
-from searchbench.analysis.trial import recovery
+from searchbench.analysis.trial import recovery, recovery_said
 from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.record.roles import FaultDone, RoleRun
 from searchbench.record.trial import Load, Trial, Window
@@ -129,7 +129,7 @@ def said(one: Trial, whole: Trace) -> str:
     figures = {
         key: found
         for key, value in seen.figures.items()
-        if (found := recovery.over_trials([value], "s")) is not None
+        if (found := recovery_said.over_trials([value], "s")) is not None
     }
     assert one.fault is not None
     return " ".join(

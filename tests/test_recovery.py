@@ -25,12 +25,10 @@ from searchbench.analysis.trial.recovery import (
     Bound,
     Normal,
     again,
-    between,
-    bounds,
     normal_before,
-    over_trials,
     promised,
 )
+from searchbench.analysis.trial.recovery_said import between, bounds, over_trials
 from searchbench.workload.load_table import parse_promise
 from searchbench.workload.shape import shape_of
 

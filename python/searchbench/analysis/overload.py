@@ -11,13 +11,7 @@ from searchbench.analysis.judgement import (
     OverloadSeen,
     TreatmentResult,
 )
-from searchbench.analysis.trial import recovery
-from searchbench.analysis.trial.recovery import (
-    normal_is,
-    now_and_then,
-    of_some,
-    over_trials,
-)
+from searchbench.analysis.trial import recovery_said
 from searchbench.analysis.words import digits, percent
 
 LATE = 0.1  # of the limit: from here on the generator's own lateness may have made answers late
@@ -47,7 +41,7 @@ def _of_treatment(t: TreatmentResult) -> Iterator[OverloadResult]:
         figures: dict[str, Estimate] = {}
         for name, (unit, of) in _FIGURES.items():
             values = [value for one in each if (value := of(one)) is not None]
-            if (found := over_trials(values, unit)) is not None:
+            if (found := recovery_said.over_trials(values, unit)) is not None:
                 figures[name] = found
         yield OverloadResult(
             treatment=t.treatment,
@@ -82,6 +76,7 @@ def sentence(found: OverloadResult) -> str:
 def until(found: OverloadResult) -> str:
     """How long until answers were normal, in a sentence."""
     took, first = found.figures.get("normal_s"), found.first
+    normal = recovery_said.normal_is(first.bounds)
     if took is None:
         return f"How long until answers were normal is not known: {first.why}."
     if found.not_within:
@@ -90,15 +85,15 @@ def until(found: OverloadResult) -> str:
         )  # fmt: skip
         return (
             f"Answers were not normal again within the {digits(first.looked_s)} s after it{who}."
-            f"{'' if who else now_and_then(found.figures)}{normal_is(first.bounds)}"
+            f"{'' if who else recovery_said.now_and_then(found.figures)}{normal}"
         )
     later = found.figures.get("later")
     more = ""
     if later is not None and later.value > 0:
         more = f" In {percent(later.value)} of the time after that they were not."
-    some = of_some(found.trials, found.unknown)
-    said = recovery.took(took, "after it", first.resolution_s, some)
-    return f"{said}.{more}{normal_is(first.bounds)}"
+    some = recovery_said.of_some(found.trials, found.unknown)
+    said = recovery_said.took(took, "after it", first.resolution_s, some)
+    return f"{said}.{more}{normal}"
 
 
 def _seconds(seconds: float) -> str:

@@ -19,7 +19,7 @@ from searchbench.analysis.judgement import Estimate, OverloadResult, RecordLine
 from searchbench.analysis.roles.faults import WHAT
 from searchbench.analysis.roles.model import Durable, FaultResult
 from searchbench.analysis.stats.intervals import ALPHA
-from searchbench.analysis.trial.recovery import over_trials
+from searchbench.analysis.trial.recovery_said import over_trials
 from searchbench.analysis.trial.validity import ERRORS_INVALID
 from searchbench.analysis.words import digits, percent, plural
 from searchbench.workload.roles import SERVER

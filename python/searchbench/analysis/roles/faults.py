@@ -22,7 +22,7 @@ from searchbench.analysis.roles import meanwhile
 from searchbench.analysis.roles.accepted import written
 from searchbench.analysis.roles.model import Durable, Event, FaultResult
 from searchbench.analysis.roles.truth import reckoned, updates_reckoned
-from searchbench.analysis.trial import recovery
+from searchbench.analysis.trial import recovery, recovery_said
 from searchbench.analysis.trial.measured import NEVER, Trace, read_trace
 from searchbench.analysis.trial.validity import ERRORS_INVALID
 from searchbench.analysis.words import digits, percent, plural
@@ -144,7 +144,7 @@ def results(record: Record, t: TreatmentResult, valid: Sequence[Trial]) -> Itera
     for key in dict.fromkeys(key for one in each for key in one.figures):
         values = [one.figures[key] for one in each if key in one.figures]
         unit = "s" if key.endswith("_s") else "share"
-        if (found := recovery.over_trials(values, unit)) is not None:
+        if (found := recovery_said.over_trials(values, unit)) is not None:
             figures[key] = found
     known = [one.normal for one in each if isinstance(one.normal, recovery.Normal)]
     reasons = [one.normal for one in each if isinstance(one.normal, str)]
@@ -164,7 +164,7 @@ def results(record: Record, t: TreatmentResult, valid: Sequence[Trial]) -> Itera
         requests=sum(one.requests for one in each),
         resolution_s=max((normal.step_s for normal in known), default=0.0),
         looked_s=min(one.looked_s for one in each),
-        bounds=recovery.bounds(known[0]) if known else "",
+        bounds=recovery_said.bounds(known[0]) if known else "",
         why=reasons[0] if reasons else "",
         not_within=sum(map(math.isinf, ends)),
         unknown=len(each) - len(ends),
@@ -206,7 +206,7 @@ def sentences(found: FaultResult) -> list[str]:
         what += f" and {again} after {digits(down.value)} s{some}"
     first, longest = figures.get("first_error_s"), figures["without_s"]
     unlike = longest.interval if longest.interval and longest.interval.level == 1 else None
-    without = f"{digits(longest.value)} s{recovery.between(unlike)}"
+    without = f"{digits(longest.value)} s{recovery_said.between(unlike)}"
     lost = figures.get("unanswered_share")
     if first is None and lost is not None and lost.value > 0:
         said.append(
@@ -255,15 +255,15 @@ def until(found: FaultResult) -> str:
             f" in {found.not_within} of {found.trials} trials"
         )  # fmt: skip
         return (f"Answers were not normal again within the window, {digits(found.looked_s)} s "
-                f"{since}{who}.{'' if who else recovery.now_and_then(found.figures)}"
-                f"{recovery.normal_is(found.bounds)}")  # fmt: skip
+                f"{since}{who}.{'' if who else recovery_said.now_and_then(found.figures)}"
+                f"{recovery_said.normal_is(found.bounds)}")  # fmt: skip
     later = found.figures.get("later")
     more = f" In {percent(later.value)} of the time after that they were not." if (
         later is not None and later.value > 0
     ) else ""  # fmt: skip
-    some = recovery.of_some(found.trials, found.unknown)
-    normal = recovery.normal_is(found.bounds)
-    return f"{recovery.took(took, since, found.resolution_s, some)}.{more}{normal}"
+    some = recovery_said.of_some(found.trials, found.unknown)
+    normal = recovery_said.normal_is(found.bounds)
+    return f"{recovery_said.took(took, since, found.resolution_s, some)}.{more}{normal}"
 
 
 def durability(found: Durable) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Curve, OverloadSeen
-from searchbench.analysis.trial import recovery
+from searchbench.analysis.trial import recovery, recovery_said
 from searchbench.analysis.trial.measured import NEVER, Trace
 from searchbench.workload.load_table import Condition, parse_promise
 from searchbench.workload.shape import Peak, Shape
@@ -98,13 +98,13 @@ def _seen(
         in_time_per_s=int(np.count_nonzero(good)) / seconds,
         failed=int(np.count_nonzero(due & ~well)) / n,
         limit_s=least_s if math.isfinite(least_s) else 0.0,
-        in_time=recovery.in_time_is(bounds),
+        in_time=recovery_said.in_time_is(bounds),
         promise=", ".join(c.text for c in promise),
         normal_s=None if after is None else after.after_s,
         looked_s=(stop - end) / 1e9,
         resolution_s=normal.step_s if isinstance(normal, recovery.Normal) else 0.0,
         later=0.0 if after is None else after.later,
-        bounds=recovery.bounds(normal) if isinstance(normal, recovery.Normal) else "",
+        bounds=recovery_said.bounds(normal) if isinstance(normal, recovery.Normal) else "",
         why=why,
         lag_p99_s=float(np.quantile(lag, 0.99)) / 1e9 if lag.size else 0.0,
     )

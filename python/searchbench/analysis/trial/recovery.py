@@ -14,17 +14,14 @@ A span that is normal says nothing of what comes later: how much of the rest was
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.judgement import Estimate, Interval
-from searchbench.analysis.stats.intervals import mean_interval
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.measured import NEVER, Trace
-from searchbench.analysis.words import digits, percent
 from searchbench.workload.load_table import Condition
 
 TIMES_P99 = 2.0  # of the p99 before: the limit, where no promise says one
@@ -35,7 +32,6 @@ SPAN_S, REQUESTS = 1.0, 200  # of a span, at least, by the rate of before
 OVER = 2.0  # requests of a span that may be over the limit, at least, by the share that may
 STEPS = 20  # of a span
 SLICES = 20  # of the time before
-UNLIKE = 2.0  # times the median, by which the greatest and the least of trials may differ
 RARELY = 0.5  # of the time after a normal span that is not normal: more, and it came by chance
 LAST, CHANGED = 0.25, 1.5  # part of the time before; times by which it may differ from all of it
 SURELY = 3.0  # standard errors of that
@@ -80,7 +76,7 @@ class Normal:
     @property
     def limit_s(self) -> float:
         """That which the fewest may exceed; infinite: there is none."""
-        return next((bound.limit_s for bound in _deciding(self.bounds)), math.inf)
+        return next((bound.limit_s for bound in deciding(self.bounds)), math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +159,7 @@ def limits_s(trace: Trace, bounds: Sequence[Bound]) -> Floats:
     Of the limits that are about it, that which the fewest may exceed: a median is for most.
     """
     found = np.full(trace.due.size, math.inf)
-    for bound in reversed(_deciding(bounds)):
+    for bound in reversed(deciding(bounds)):
         found[_of_class(trace, bound.of_class)] = bound.limit_s
     return found
 
@@ -198,7 +194,7 @@ def normal_before(
             f"least {least:,}"
         )
     bounds = promised(promise)
-    if not _deciding(bounds):
+    if not deciding(bounds):
         bounds = (*_of_before((trace.done - trace.due)[well]), *bounds)
     span_s = SPAN_S
     for bound in bounds:
@@ -280,7 +276,7 @@ def _of_before(responses: Ints) -> tuple[Bound, ...]:
     )
 
 
-def _deciding(bounds: Sequence[Bound]) -> list[Bound]:
+def deciding(bounds: Sequence[Bound]) -> list[Bound]:
     """Those with limits, that which the fewest may exceed first."""
     return sorted((b for b in bounds if math.isfinite(b.limit_s)), key=lambda b: b.allowed)
 
@@ -316,96 +312,7 @@ def again(trace: Trace, normal: Normal, since_ns: int, end_ns: int) -> Again | s
     return Again((begun_ns - since_ns) / 1e9, looked_s, 0.0 if by_chance else rest)
 
 
-def bounds(normal: Normal) -> str:
-    """The bounds in a clause, for people."""
-    said, before = list[str](), None
-    whole = "all" if any(bound.of_class for bound in normal.bounds) else "the"
-    for bound in normal.bounds:
-        of = ""
-        if bound.of_class != before:
-            name = bound.of_class
-            whose = f"the requests of class {name}" if name else f"{whole} requests"
-            of = f" of {whose}" + (f" due in {normal.span_s:.2g} s" if not said else "")
-            before = name
-        late = f" or take {_time(bound.limit_s)} or more" if math.isfinite(bound.limit_s) else ""
-        said.append(f"at most {100 * bound.allowed:.2g} %{of} fail{late} ({bound.text})")
-    if normal.good_per_s:
-        said.append(f"and good answers are at least {normal.good_per_s:,.3g} a second")
-    return ", ".join(said)
-
-
-def in_time_is(bounds: Sequence[Bound]) -> str:
-    """What "in time" means, for a bracket: "below 50 ms", for each class that has a limit."""
-    least = {b.of_class: b.limit_s for b in reversed(_deciding(bounds))}
-    each = (f"{name + ': ' if name else ''}below {_time(s)}" for name, s in least.items())
-    return "; ".join(each)
-
-
-def normal_is(bounds: str) -> str:
-    """The bounds in a sentence after a space; empty: they are not known."""
-    return f" Normal is: {bounds}." if bounds else ""
-
-
-def over_trials(values: Sequence[float], unit: str) -> Estimate | None:
-    """The mean with its interval over trials; where they are unlike, so that it would be the figure
-    of none of them, or one is infinite: the median and the range."""
-    if not values:
-        return None
-    n, middle = len(values), sorted(values)[len(values) // 2]
-    low = min(values)
-    unlike = max(values) > UNLIKE * middle or low < middle / UNLIKE
-    if unlike or not all(map(math.isfinite, values)):
-        span = Interval(low, max(values), 1.0, "least to greatest of trials")
-        return Estimate(middle, unit, n, span if n > 1 and math.isfinite(low) else None)
-    span_of = mean_interval(values)
-    if span_of is not None:  # what cannot be less than nothing is not said to be perhaps less
-        span_of = Interval(max(0.0, span_of.low), span_of.high, span_of.level, span_of.method)
-    return Estimate(float(np.mean(values)), unit, n, span_of)
-
-
-def between(span: Interval | None) -> str:
-    """An interval of ``over_trials`` after a space, in brackets; empty: there is none."""
-    if span is None:
-        return ""
-    ends = f"{digits(span.low)} to {digits(span.high)}"
-    return (
-        f" (95 % interval {ends})"
-        if span.level < 1
-        else f" (least to greatest of the trials: {ends})"
-    )
-
-
-def now_and_then(figures: Mapping[str, Estimate]) -> str:
-    """Of answers that were not normal again, for how much of the time they were, if ever."""
-    later = figures.get("later")
-    if later is None or later.value >= 1:
-        return ""
-    return f" They were normal at times, for {percent(1 - later.value)} of that time."
-
-
-def took(found: Estimate, since: str, step_s: float, some: str) -> str:
-    """How long it was until answers were normal, a clause. ``since``: from when on it counts;
-    ``step_s``: how closely it is known, so that less than that is at once; ``some``: ``of_some``.
-    """
-    most = found.interval.high if found.interval else found.value
-    if max(found.value, most) <= step_s:
-        return f"Answers were normal at once {since} (within {_time(step_s)}{some})"
-    known = f"known to within {_time(step_s)}{some}"
-    return f"Answers were normal {digits(found.value)} s{between(found.interval)} {since} ({known})"
-
-
-def of_some(trials: int, unknown: int) -> str:
-    """Of how many trials alone it is known, a clause; empty: of all."""
-    if not unknown:
-        return ""
-    return f", and only in {trials - unknown} of {trials} trials"
-
-
 def _steps(start_ns: int, end_ns: int, normal: Normal) -> Ints:
     """Where spans begin that end by then; the first in any case, if there is room for it."""
     last_ns = end_ns - round(normal.span_s * 1e9)
     return np.arange(start_ns, max(start_ns - 1, last_ns) + 1, max(1, round(normal.step_s * 1e9)))
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
