@@ -20,7 +20,7 @@ from searchbench.engines import ENGINES, defaults
 from searchbench.errors import RecordError, StudyError
 from searchbench.record.io import read_plan
 from searchbench.study import parse_study
-from searchbench.study.estimate import count, index_key
+from searchbench.study.estimate import count, index_key, request_s
 from searchbench.study.plan import Plan
 from searchbench.study.planner import make_plan, one_pass
 from searchbench.workload.loads import open_load
@@ -283,6 +283,21 @@ def test_time_is_about_what_the_shipped_studies_took_on_two_cores(name, old, new
     shipped = Path(__file__).parents[1] / "studies" / f"{name}.toml"
     plan = planned(shipped.read_text(encoding="utf-8").replace(old, new), shipped.parent)
     assert plan.estimated_s == pytest.approx(took_s, rel=0.08)
+
+
+def test_the_time_of_operations_counts_their_statements_and_rows():
+    """One statement for each row takes several times as long as all rows in one."""
+    shipped = Path(__file__).parents[1] / "studies" / "many-rows.toml"
+    made = planned(shipped.read_text(encoding="utf-8"), shipped.parent)
+    of = {
+        (t.operation["method"], t.operation["rows"]): request_s(t)
+        for t in made.treatments
+        if t.levels["systems.mariadb.storage"] == "innodb"
+    }
+    assert of["C-in", 1] == pytest.approx(0.0011, rel=0.05)
+    assert of["A-prepared", 1_000_000] == pytest.approx(5 * of["C-in", 1_000_000], rel=0.3)
+    assert of["C-in", 1_000_000] < of["C-in-blocks", 1_000_000] < 1.1 * of["C-in", 1_000_000]
+    assert made.estimated_s > 2 * 3600
 
 
 def test_starting_a_system_for_each_trial_is_in_the_time_and_one_that_runs_is_not_started(base):

@@ -70,13 +70,17 @@ def plan(study: Path, *, sets: Sets = None, only: Only = None, as_json: Json = F
 
 def _guessed(plan: Plan) -> Iterator[str]:
     """What the time rests on that nobody knows before: how long a request takes."""
+    from searchbench.study.estimate import ROW_S, STATEMENT_S
     from searchbench.workload.loads import USUAL_REQUEST_S
 
     loads = [t.load for t in plan.treatments]
     if any(load.get("requests") and load.get("rate_per_s") is None for load in loads):
+        more = ""
+        if any(t.operation for t in plan.treatments):
+            more = f", {1e3 * STATEMENT_S:g} ms for a statement and {1e3 * ROW_S:g} ms for a row"
         yield (
             "The load counts requests, and how long one takes is not known: the time above allows "
-            f"{1e3 * USUAL_REQUEST_S:g} ms for each. If yours take longer, so does the study."
+            f"{1e3 * USUAL_REQUEST_S:g} ms for each{more}. If yours take longer, so does the study."
         )
 
 
