@@ -21,7 +21,7 @@ from searchbench.analysis.roles.accepted import written
 from searchbench.analysis.roles.model import RoleResult, Row
 from searchbench.analysis.trial import latency, throughput, validity
 from searchbench.analysis.trial.measured import INSTANTS, NEVER, Trace
-from searchbench.analysis.trial.pooled import over_replicates, wider
+from searchbench.analysis.trial.pooled import FOREVER_NS, over_replicates, pooled_quantile
 from searchbench.analysis.words import digits, percent, plural
 from searchbench.record import Record, Trial
 from searchbench.record.roles import RoleRun
@@ -31,7 +31,6 @@ from searchbench.workload.reading import replays_log
 Nanoseconds = NDArray[np.int64]
 QUANTILES = ("p50", "p90", "p99")
 LAG = "a role's lag"
-_FOREVER_NS = np.iinfo(np.int64).max
 _UNIT = "requests/s"
 _WAITED = 0.05  # of its requests; above, its connections are said to be too few
 
@@ -87,8 +86,8 @@ def of_trial(record: Record, trial: Trial, run: RoleRun) -> Read | None:
         failed=int(np.count_nonzero(kept & ~well)),
         offered=replace(throughput.offered(trace), unit=_UNIT) if clocked else None,
         answered=replace(throughput.answered(trace), unit=_UNIT),
-        service_ns=np.sort(np.where(well, trace.done - trace.sent, _FOREVER_NS)[kept]),
-        response_ns=np.sort(np.where(well, trace.done - trace.due, _FOREVER_NS)[kept]),
+        service_ns=np.sort(np.where(well, trace.done - trace.sent, FOREVER_NS)[kept]),
+        response_ns=np.sort(np.where(well, trace.done - trace.due, FOREVER_NS)[kept]),
         behind_s=behind,
         late=any(severity == "invalid" for _, severity, *_ in _lag(run, trace)),
     )
@@ -110,14 +109,8 @@ def figures(reads: Sequence[Read]) -> dict[str, Estimate]:
         pooled = np.sort(np.concatenate(each), kind="stable")
         for name in QUANTILES:
             q = latency.LANDMARKS[name]
-            if (whole := latency.quantile(pooled, q)) is None:
-                continue
-            own = [_of_trial(one, q) for one in each if one.size >= 1 / (1 - q)]
-            if len(each) > 1 and len(own) < 2:
-                whole = replace(whole, interval=None)  # how trials differ is not known
-            elif all(math.isfinite(_forever(e).value) for e in own):
-                whole = wider(whole, over_replicates(own))
-            found[f"{kind}_{name}"] = _forever(whole)
+            if (whole := pooled_quantile(each, pooled, q)) is not None:
+                found[f"{kind}_{name}"] = _forever(whole)
     found["error_share"] = Estimate(failed / n, "share", n)
     behind = [read.behind_s for read in used if read.behind_s is not None]
     if behind:
@@ -125,16 +118,11 @@ def figures(reads: Sequence[Read]) -> dict[str, Estimate]:
     return found
 
 
-def _of_trial(ns: NDArray[np.int64], q: float) -> Estimate:
-    """A quantile of the sorted times of one trial, which may be too few for an interval of it."""
-    return Estimate(float(ns[latency.rank(ns.size, q)]) / 1e9, "s", ns.size)
-
-
 def _forever(found: Estimate) -> Estimate:
     """The same with what took forever as infinite."""
 
     def of(seconds: float) -> float:
-        return math.inf if seconds >= _FOREVER_NS / 2e9 else seconds
+        return math.inf if seconds >= FOREVER_NS / 2e9 else seconds
 
     span = found.interval
     if span is not None:

@@ -33,6 +33,11 @@ def student_tails(t: float, df: float) -> float:
     return float(2 * special.stdtr(df, -abs(t)))
 
 
+def noncentral_student(p: float, df: float, shift: float) -> float:
+    """The quantile at ``p`` of the noncentral t: of (Z + ``shift``) / sqrt(chi-square / df)."""
+    return float(special.nctdtrit(df, shift, p))
+
+
 def beta(p: float, a: float, b: float) -> float:
     """The quantile at ``p`` of the beta distribution."""
     return float(special.betaincinv(a, b, p))

@@ -16,7 +16,7 @@ from searchbench.analysis.stats import within
 from searchbench.analysis.trial import latency
 from searchbench.analysis.trial.classes import Classes
 from searchbench.analysis.trial.measured import Measured, Trace
-from searchbench.analysis.trial.pooled import over_replicates, wider
+from searchbench.analysis.trial.pooled import over_replicates, pooled_quantile
 
 ByClass = Mapping[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
 
@@ -86,8 +86,9 @@ def over_trials(
             # Stable sorting of ascending runs is a merge.
             every = np.sort(np.concatenate([np.empty(0, np.int64), *parts]), kind="stable")
             for quantile, q in latency.LANDMARKS.items():
-                if estimated := latency.quantile(every, q):
+                if estimated := pooled_quantile(parts, every, q):
                     figure = f"{kind}_{quantile}"
-                    figures[figure] = wider(estimated, figures.get(figure))
+                    single = len(each.get(figure, [])) == len(pooled) == 1
+                    figures[figure] = each[figure][0] if single else estimated
         found.append(ClassSeen(name, sum(one.requests for one in own), figures))
     return tuple(found)

@@ -57,7 +57,7 @@ from searchbench.analysis.trial.measured import (
     measured_of,
     whole_trace,
 )
-from searchbench.analysis.trial.pooled import over_replicates, wider
+from searchbench.analysis.trial.pooled import over_replicates, pooled_quantile
 from searchbench.record import Record, Trial
 from searchbench.study.plan import Treatment
 
@@ -323,8 +323,8 @@ def judge_treatment(
 
     Quantiles come from the samples of all replicates together, never from averages. Their
     interval is the wider of two: order statistics (samples as if independent) and, over
-    replicates, t on the logs (machine noise between trials). A curve's band is the wider of
-    order statistics and the range of the replicates.
+    replicates, t on the logs (machine noise between trials). Of a single trial it is that of the
+    trial. A curve's band is the wider of order statistics and the range of the replicates.
     """
     judged = _without_ended(trials, judged)
     used = [j for j in judged if j.result.counts]
@@ -340,8 +340,9 @@ def judge_treatment(
         pooled = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *parts]), kind="stable")
         curves[kind] = _with_range(latency.curve(kind, pooled), parts)
         for name, q in latency.LANDMARKS.items():
-            if found := latency.quantile(pooled, q):
-                figures[f"{kind}_{name}"] = wider(found, figures.get(f"{kind}_{name}"))
+            if found := pooled_quantile(parts, pooled, q):
+                own = each.get(f"{kind}_{name}", [])
+                figures[f"{kind}_{name}"] = own[0] if len(own) == len(used) == 1 else found
     return TreatmentResult(
         treatment=planned.id,
         label=planned.label or planned.id,
