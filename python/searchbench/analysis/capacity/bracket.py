@@ -99,7 +99,7 @@ def _with_errors(found: Bracket, seen: Seen, failing: Sequence[Failing]) -> Brac
         return found
     most = max(failing, key=lambda one: (one.too_many, not one.few))
     if most.too_many:
-        return Bracket(None, min(d.rate_per_s for d in seen.used), most.sentence)
+        return Bracket(None, most.too_many_from, most.sentence)
     if most.few:
         return replace(found, sentence=f"{found.sentence} {most.sentence}")
     told = f"Without these errors: {found.sentence[:1].lower()}{found.sentence[1:]}"

@@ -19,7 +19,7 @@ from searchbench.analysis.trial.throughput import KEEPS_UP
 from searchbench.analysis.words import per_s, percent
 from searchbench.workload.load_table import Condition
 
-RISE = 2.5  # errors that depend on the rate go with this power of it at least
+RISE = 2.5  # errors by which the rate decides go with this power of it at least
 SURELY = 2.0  # standard errors
 RISES = 0.01  # the chance that a share which is constant is said to rise, or to fall
 TAIL = 0.025  # on each side of the share
@@ -36,7 +36,9 @@ class Failing:
     ``index``: of the condition in the promise. ``low``, ``high``: the 95 % interval of ``share``.
     ``settled``: so many that no further trial is needed. ``unclear``: too few, or too few
     bursts of them, to say whether the rate decides over them. ``passing``: more at one time of the
-    search than at another, so a state of the server may decide that passes.
+    search than at another, so a state of the server may decide that passes. ``as_the_rate``: they
+    may be in proportion to the rate; ``mean_per_s``: the rate of a request on average; ``rates``:
+    those of the trials, ascending.
     """
 
     index: int
@@ -49,11 +51,22 @@ class Failing:
     settled: bool
     unclear: bool = False
     passing: bool = False
+    mean_per_s: float = 0.0
+    as_the_rate: bool = False
+    rates: tuple[float, ...] = ()
 
     @property
     def too_many(self) -> bool:
         """Surely more than may."""
         return self.low >= self.condition.allowed and not self.unclear and not self.passing
+
+    @property
+    def too_many_from(self) -> float:
+        """The lowest of the rates at which they are more than may, also if they are in proportion
+        to the rate, unless they surely are not.
+        """
+        least = self.mean_per_s * self.condition.allowed / self.share if self.as_the_rate else 0.0
+        return next((rate for rate in self.rates if rate >= least), self.highest)
 
     @property
     def few(self) -> bool:
@@ -77,14 +90,21 @@ class Failing:
                 "say whether that depends on the rate. So it is not known which rate "
                 f"keeps {text}: longer trials (more effort) would show more."
             )
+        seems = "as far as these trials show " if self.too_many and self.as_the_rate else ""
         said = (
-            f"{percent(self.share)} of all requests fail, whatever the rate "
+            f"{percent(self.share)} of all requests fail, {seems}whatever the rate "
             f"(from {per_s(self.lowest)} to {per_s(self.highest)})"
         )
         if self.few:
             return f"{said}, which {text} allows."
         if self.too_many:
-            return f"{said}: no rate keeps {text}. See why they fail, or promise more errors."
+            known = f"{said}: no rate from {per_s(self.too_many_from)} on keeps {text}."
+            if self.as_the_rate:
+                known += (
+                    " Whether a lower one does is not known, because errors that rise slowly with "
+                    "the rate would look the same."
+                )
+            return f"{known} See why they fail, or promise more errors."
         return (
             f"{said}. In the long run that may be {percent(self.low)} to {percent(self.high)} "
             f"(95 %), so it is not known whether any rate keeps {text}: longer trials (more "
@@ -191,7 +211,12 @@ def _failing(rates: Sequence[float], kept: Sequence[Kept], index: int) -> Failin
         return None
     share, settled = x / requests, sure >= condition.allowed
     ends = rates[0], rates[n - 1]
-    return Failing(index, condition, *ends, share, low, high, settled and not unclear, unclear)
+    return Failing(
+        index, condition, *ends, share, low, high, settled and not unclear, unclear,
+        mean_per_s=math.fsum(a * b for a, b in zip(rates[:n], of[:n], strict=True)) / requests,
+        as_the_rate=not _apart_from(1.0, rates[:n], failed[:n], of[:n], -1),
+        rates=tuple(rates[:n]),
+    )  # fmt: skip
 
 
 def _clusters(kept: Sequence[Kept]) -> float:

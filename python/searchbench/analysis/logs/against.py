@@ -17,6 +17,7 @@ can take it out afterwards.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -25,11 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.analysis.judge import judge
-from searchbench.analysis.judgement import Interval, Judgement
+from searchbench.analysis.judgement import Interval, Judgement, TreatmentResult
 from searchbench.analysis.logs.clock import Clock, clock_of
-from searchbench.analysis.logs.spread import SLOW_LOGS, Spread, as_written
+from searchbench.analysis.logs.spread import Spread, Threshold, as_written
 from searchbench.analysis.stats.intervals import ALPHA, holm
 from searchbench.analysis.trial.measured import Samples
+from searchbench.analysis.words import percent
 from searchbench.errors import RecordError
 from searchbench.logs.entries import UNKNOWN
 from searchbench.logs.searches import Searches
@@ -177,7 +179,7 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
     judged = judge(record) if judged is None else judged
     names, of_class = of.classes()
     log = _of_log(of, of_class)
-    cut_s = _cut_off(of)
+    cut = _spread(of.ns[of.ns != UNKNOWN], 1).threshold(of.formats)
     found = []
     for treatment in judged.treatments:
         trials = [trial.trial for trial in treatment.trials if trial.counts]
@@ -191,13 +193,9 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
                     "(`replicates`)."
                 )
                 held = replace(held, remarks=(*held.remarks, told))
-            if failed := float(of.failed[of.ns != UNKNOWN].mean()):
-                told = (
-                    f"{failed:.1%} of the log's searches failed. They are left out, as the record "
-                    "has the times of answers only."
-                )
-                held = replace(held, remarks=(told, *held.remarks))
-            found.append(held if cut_s is None else _of_slow_ones(held, cut_s))
+            failed = float(of.failed[of.ns != UNKNOWN].mean()), _failed(treatment)
+            held = _without_failed(held, *failed)
+            found.append(held if cut is None else _of_slow_ones(held, cut))
     if not found:
         raise RecordError(
             f"{record.path} has no valid trial to compare with the log{_invalid(judged)}"
@@ -205,22 +203,55 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
     return tuple(found)
 
 
-def _cut_off(of: Searches) -> float | None:
-    """From where on the log has times, if it seems to have only slow searches."""
-    if not SLOW_LOGS & set(of.formats):
-        return None
-    return _spread(of.ns[of.ns != UNKNOWN], 1).begins_at_once_s()
+def _failed(treatment: TreatmentResult) -> float:
+    """The share of the requests of its valid trials that failed."""
+    counts = Counter[str]()
+    for trial in treatment.trials:
+        if trial.counts:
+            counts.update(trial.outcomes)
+    return 1 - counts["ok"] / counts.total() if counts.total() else 0.0
 
 
-def _of_slow_ones(of: Against, cut_s: float) -> Against:
+def _without_failed(of: Against, log: float, lab: float) -> Against:
+    """What the shares that failed mean for times, which are of answers only: of the slowest
+    requests of the laboratory, which a high quantile is about, many may be missing.
+    """
+    told = []
+    if log:
+        told.append(f"{log:.1%} of the log's searches failed. They are left out, as the record has "
+                    "the times of answers only.")  # fmt: skip
+    if lab:
+        told.append(f"{percent(lab)} of the laboratory's requests failed, and have no time.")
+
+    def open_(line: Line) -> bool:
+        return line.answer != "too few" and lab > (1 - line.quantile) / 2
+
+    if not any(map(open_, of.lines)):
+        return replace(of, remarks=(*told, *of.remarks))
+    told.append(
+        "So quantiles are not compared where these would be half of the requests beyond, or more, "
+        "if they had taken longest."
+    )
+    known = [replace(one, answer="not resolved") if open_(one) else one for one in of.lines]
+    return replace(of, lines=tuple(known), sentence=_sentence(known), remarks=(*told, *of.remarks))
+
+
+def _of_slow_ones(of: Against, cut: Threshold) -> Against:
     """Quantiles of slow searches are not those of all, whatever the record's are."""
     known = [replace(line, answer="not resolved") if line.answer != "too few" else line
              for line in of.lines]  # fmt: skip
+    least = f"Hardly any of the log's times is below {cut.seconds:.3g} s"
+    why = (
+        f"{least}, and many are just above it, so the log seems to have only searches above a "
+        "threshold of its server. Its quantiles are not those of all searches, so they say nothing "
+        "about the record's."
+        if cut.sure
+        else f"{least}, and by default a log of this format has only searches above a threshold of "
+        "its server. If this one does, its quantiles are not those of all searches, and say "
+        "nothing about the record's."
+    )
     told = (
-        f"Hardly any of the log's times is below {cut_s:.3g} s, and many are just above it, so "
-        "the log seems to have only searches above a threshold of its server. Its quantiles are "
-        "not those of all searches, so they say nothing about the record's. Log all searches for "
-        "a while: set "
+        f"{why} Log all searches for a while: set "
         "long_query_time = 0 (MySQL, MariaDB), log_min_duration_statement = 0 (PostgreSQL), or "
         "thresholds of 0ms (OpenSearch, Elasticsearch)."
     )

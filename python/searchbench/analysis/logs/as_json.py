@@ -31,6 +31,7 @@ def as_json(of: LogJudgement) -> dict[str, Any]:
         "below_resolution": of.below_resolution,
         "within": {str(limit): share for limit, share in of.within.items()},
         "rate_mean": of.rate_mean,
+        "holes": [{"from_s": start, "to_s": end} for start, end in of.holes],
         "rate_peak": of.rate_peak,
         "bands": [
             {**asdict(band), "over_represented": list(inside)}

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from searchbench.analysis.logs.minutes import holes_of
 from searchbench.errors import QueryError
 from searchbench.logs.entries import NO_WORDS, UNKNOWN
 from searchbench.logs.searches import Searches
@@ -201,6 +202,8 @@ def _best_start(
     step = known.grid_s * max(1, (known.seconds - length) // known.grid_s // _STARTS)
     start = np.arange(0, known.seconds - length + 1, step)
     start = start[known.counted[start + length] - known.counted[start] >= _LEAST_SEARCHES]
+    if length < known.seconds:  # a part that was missed is in no stretch
+        start = start[known.off[start + length] == known.off[start]]
     if not len(start):
         return None
     far = np.array([p.apart(start, length) / p.allowed for p in properties])
@@ -242,6 +245,10 @@ class _Known:
         self.second = at.astype(np.int64)
         counts = np.bincount(self.second, minlength=seconds)
         self.counted = np.concatenate(([0.0], np.cumsum(counts)))
+        off = np.zeros(seconds)
+        for start, end in holes_of(*np.unique(self.second // 60 * 60, return_counts=True)):
+            off[start:end] = 1.0
+        self.off = np.concatenate(([0.0], np.cumsum(off)))
         distinct = len(np.unique(self.asked))
         sizes = [n for n in CACHES if n < distinct and n <= len(of) // 100]
         # A run-up that fills a larger cache would leave no room for what is to be measured.
@@ -254,10 +261,12 @@ class _Known:
         return max(float((self.counted[span:] - self.counted[:-span]).max()) / span, 1e-3)
 
     def rates(self, skipped: list[str]) -> list[_Property]:
-        """The mean rate, and the dispersion of counts."""
+        """The mean rate (but for what was missed), and the dispersion of counts."""
 
         def rate(start: Ints, length: int) -> Floats:
-            return (self.counted[start + length] - self.counted[start]) / length
+            there = length - (self.off[start + length] - self.off[start])
+            found: Floats = (self.counted[start + length] - self.counted[start]) / there
+            return found
 
         found = [self._made("searches a second", RATE, rate, relative=True)]
         for scale in SCALES_S:

@@ -124,6 +124,7 @@ class Groups:
             times.between_s(0.95) if times else None,
             seen,
             resolution_s,
+            timed / whole["timed"] if timed and whole["timed"] else None,
         )
 
     def by(self, kind: str, whole: dict[str, int], most: int) -> tuple[Row, ...]:

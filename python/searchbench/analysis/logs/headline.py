@@ -15,12 +15,12 @@ from searchbench.analysis.logs.model import LogJudgement, Row
 from searchbench.analysis.logs.remarks import (
     MANY,
     bound,
-    cut_off,
     has_fields,
     heaviest,
     named_class,
     percent,
     seconds,
+    threshold,
     timed_share,
 )
 
@@ -52,8 +52,9 @@ def _times(of: LogJudgement, all_: Row) -> str:
             return f"The log has {n}, and no field that is known to say how long they took"
         return f"The log has {n}, and does not say how long they took"
     whose = f"the {n}"
-    if cut_off(of) is not None:
-        whose += f" in the log, which seems to have only those longer than {seconds(cut_off(of))},"
+    if (cut := threshold(of)) is not None:
+        seems = "seems to" if cut.sure else "may"
+        whose += f" in the log, which {seems} have only those longer than {seconds(cut.seconds)},"
     elif (share := timed_share(of, all_)) is not None:
         whose = f"the {of.spread.count:,} searches whose time the log has ({percent(share)} of all)"
     half, most = (bound(all_.quantiles_s.get(q), of.resolution_s) for q in ("p50", "p99"))
@@ -77,7 +78,8 @@ def _found(of: LogJudgement, all_: Row) -> Iterator[tuple[int, str]]:
         times = f"{hour.mean_s / hour.usual_s:.2g}"
         yield 3, f"searches took {times} times as long as usual in the hour from {at} on"
     if (first := heaviest(of)) is not None:
-        yield 2, f"`{named_class(first)}` took {percent(first.share_of_time or 0.0)} of all time"
+        whole = "of all time" if timed_share(of, all_) is None else "of the time that the log has"
+        yield 2, f"`{named_class(first)}` took {percent(first.share_of_time or 0.0)} {whole}"
     if all_.zero is not None and all_.zero >= MANY:
         yield 1, f"{percent(all_.zero)} found nothing"
     if of.repeats is not None and of.repeats.repeated >= MANY:

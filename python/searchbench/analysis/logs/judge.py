@@ -108,6 +108,7 @@ def judge_log(
         tuple(Stepping(name, c.step_ns / 1e9, c.sure) for name, c in clocks.items()),
         minutes.worst_hour(),
         zones=dict(zones),
+        holes=tuple(minutes.holes()),
         served=groups.row("all parts", parts, of_parts) if of_parts["n"] else None,
         served_by=groups.by("part", of_parts, _MOST),
         finer=finer(each),

@@ -13,7 +13,8 @@ from searchbench.analysis.logs.model import Hour, Moment
 from searchbench.logs.counts import Counts, flat
 
 _OVER = 400  # rows of the time
-_ENOUGH, _HOURS = 100, 3  # searches of an hour; hours that have so many
+_ENOUGH, _HOURS = 100, 3  # searches of an hour whose times are known; hours that have so many
+_LEAST_S, MISSED = 600, 100  # of a hole: how long, and how many searches are missed in it
 _STANDS_OUT = 2.0  # times as long as in the usual hour
 _SURE = 4.0  # standard errors of its mean above the usual one: not of some dozen searches alone
 _AT_ONCE = 20_000  # minutes whose buckets are summed together
@@ -22,14 +23,35 @@ _ENDS = 1.024e-6 * 2.0 ** (np.arange(65) / 2)
 _MIDDLES = np.array([1e-6, *(_ENDS[1:] / 2**0.25)])
 
 
+def holes_of(at_s: NDArray[np.int64], n: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """From when to when (s) there is no search, though before and after there are so many that
+    ``MISSED`` were to be expected: by as long a time on either side, an hour at most.
+
+    ``at_s``: when the minutes begin that have searches, ascending; ``n``: how many.
+    """
+    gaps = np.flatnonzero(np.diff(at_s) >= _LEAST_S + 60)
+    start, end, until = at_s[gaps] + 60, at_s[gaps + 1], np.concatenate([[0], np.cumsum(n)])
+    span = np.minimum(3600, end - start)
+
+    def between(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
+        first, last = (until[np.searchsorted(at_s, side)] for side in (low, high))
+        return np.asarray(last - first, np.int64)
+
+    beside = np.minimum(between(start - span, start), between(end, end + span))
+    many = beside * (end - start) >= MISSED * span
+    return list(zip(start[many].tolist(), end[many].tolist(), strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class Minutes:
-    """A row a minute, ascending. ``mean_s``, ``p95_at_most_s``, ``max_s``: NaN where no time is
-    known. ``squares``: the sum of the squares of its times, as far as their buckets tell it.
+    """A row a minute, ascending. ``timed``: how many times are known; ``mean_s``,
+    ``p95_at_most_s``, ``max_s``: of these, NaN where there is none. ``squares``: the sum of the
+    squares of its times, as far as their buckets tell it.
     """
 
     at_s: NDArray[np.int64]
     n: NDArray[np.int64]
+    timed: NDArray[np.int64]
     mean_s: NDArray[np.float64]
     p95_at_most_s: NDArray[np.float64]
     max_s: NDArray[np.float64]
@@ -54,6 +76,7 @@ class Minutes:
         return cls(
             whole["minute"] * 60,
             whole["n"],
+            timed,
             mean_s,
             np.minimum(p95_at_most_s, max_s),
             max_s,
@@ -71,13 +94,18 @@ class Minutes:
         """The first second, and the one after the last."""
         return (int(self.at_s[0]), int(self.at_s[-1]) + 60) if len(self) else None
 
+    def holes(self) -> list[tuple[int, int]]:
+        """Those of its minutes (``holes_of``)."""
+        return holes_of(self.at_s, self.n)
+
     @property
     def mean_rate(self) -> float | None:
-        """Searches a second between the first minute and the last, which may have been cut short;
-        None: there is nothing between.
+        """Searches a second between the first minute and the last, which may have been cut short,
+        without the ``holes``; None: there is nothing between.
         """
         inner = int(self.n[1:-1].sum())
-        return inner / int(self.at_s[-1] - self.at_s[0] - 60) if inner else None
+        empty_s = sum(end - start for start, end in self.holes())
+        return inner / int(self.at_s[-1] - self.at_s[0] - 60 - empty_s) if inner else None
 
     @property
     def busiest(self) -> float | None:
@@ -102,14 +130,14 @@ class Minutes:
 
     def _stretch(self, at_s: int, row: slice) -> Moment:
         known = ~np.isnan(self.mean_s[row])
-        n, mean_s = self.n[row], self.mean_s[row]
-        total = sum((mean_s[known] * n[known]).tolist())
+        n, timed, mean_s = self.n[row], self.timed[row], self.mean_s[row]
+        total = sum((mean_s[known] * timed[known]).tolist())
         longest = np.where(known, self.max_s[row], -1.0)
         worst = row.start + int(np.argmax(longest))
         return Moment(
             at_s,
             int(n.sum()),
-            total / max(1, int(n[known].sum())) if known.any() else None,
+            total / max(1, int(timed[known].sum())) if known.any() else None,
             float(self.p95_at_most_s[row][known].max()) if known.any() else None,
             _or_none(self.max_s[worst]),
             self._slowest(worst),
@@ -118,9 +146,9 @@ class Minutes:
         )
 
     def worst(self, most: int) -> tuple[Moment, ...]:
-        """The minutes in which most time was waited altogether."""
+        """The minutes in which most time was waited altogether, as far as the log has it."""
         known = np.flatnonzero(~np.isnan(self.mean_s))
-        waited = self.mean_s[known] * self.n[known]
+        waited = self.mean_s[known] * self.timed[known]
         order = known[np.lexsort((self.at_s[known], -waited))]
         return tuple(self._moment(int(i)) for i in order[:most])
 
@@ -131,7 +159,7 @@ class Minutes:
         known = np.flatnonzero(~np.isnan(self.mean_s))
         if not len(known):
             return None
-        hour, n = self.at_s[known] // 3600, self.n[known]
+        hour, n = self.at_s[known] // 3600, self.timed[known]
         waited = self.mean_s[known] * n
         starts = np.flatnonzero(np.diff(hour, prepend=hour[:1] - 1))
         total, of_hour = np.add.reduceat(waited, starts), np.add.reduceat(n, starts)

@@ -15,8 +15,9 @@ from searchbench.logs.within import Within
 class Row:
     """A group of requests: how many, how long, what came of them.
 
-    Shares are of the group, but ``share`` and ``share_of_time``, which are of all searches. None:
-    the log does not say. ``quantiles_s``: p50, p90, p95, p99, p99.9; 0 is below the resolution.
+    Shares are of the group, but ``share``, ``share_of_time`` and ``share_of_timed``, which are of
+    all searches, of all time that the log has, and of the searches whose time it has. None: the log
+    does not say. ``quantiles_s``: p50, p90, p95, p99, p99.9; 0 is below the resolution.
     ``p95_between_s``: the ends of its interval (``Spread.between_s``). ``times``: all of them, as
     the clock of the log lets them be known. ``resolution_s``: of a server its own.
     """
@@ -37,6 +38,7 @@ class Row:
     p95_between_s: tuple[float, float] | None = None
     times: Spread | None = field(default=None, compare=False, repr=False)
     resolution_s: float | None = None
+    share_of_timed: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,8 @@ class Moment:
 class Hour:
     """The hour whose searches took longest on average. ``at_s``: its beginning, as of ``Moment``.
 
-    ``usual_s``: the median of the means of all ``hours`` with enough searches; ``share_of_time``:
-    of all time that was waited in the log.
+    ``n``: its searches whose time the log has. ``usual_s``: the median of the means of all
+    ``hours`` with enough of them; ``share_of_time``: of all time that was waited in the log.
     """
 
     at_s: int
@@ -151,7 +153,8 @@ class Beside:
 class LogJudgement:
     """Everything that the page and ``--json`` show. ``headline``: one sentence, which leads both.
 
-    ``rate``: searches a second: mean over the whole minutes of the log, and of its busiest minute;
+    ``rate``: searches a second: mean over the whole minutes of the log but for those of its
+    ``holes``, and of its busiest minute;
     None where it has no minute that is known to be whole. ``zone``: of all logs that do not name
     theirs, as the user said, ``zones``: of single servers. ``over``:
     by time, at most 400 rows, each of ``step_s`` seconds. ``worst_hour``: None where no hour stands
@@ -165,7 +168,8 @@ class LogJudgement:
 
     ``crowded``: kinds of which a log has more names than are told apart.
 
-    ``during``: the part of the log's time that is counted; None: all of it.
+    ``during``: the part of the log's time that is counted; None: all of it. ``holes``: from when to
+    when (s since 1970) there is no search although there are many before and after.
 
     ``served``: what agents and shards did for these searches, ``parts`` entries in all, and
     ``served_by`` the same by their index; shares are of these entries. None: no log has any.
@@ -208,4 +212,5 @@ class LogJudgement:
     served: Row | None = None
     served_by: tuple[Row, ...] = ()
     zones: Mapping[str, str] = field(default_factory=dict)
+    holes: tuple[tuple[int, int], ...] = ()
     finer: Finer | None = None

@@ -20,7 +20,7 @@ from typing import Literal
 from searchbench.analysis.logs.bands import Band
 from searchbench.analysis.logs.groups import Groups
 from searchbench.analysis.logs.model import LogJudgement, Statement
-from searchbench.analysis.logs.remarks import cut_off, seconds
+from searchbench.analysis.logs.remarks import seconds, threshold
 from searchbench.study.published import Published
 
 Verdict = Literal["the same", "differs", "cannot be told here"]
@@ -102,8 +102,9 @@ def _untimed(of: LogJudgement) -> Callable[[str, str], Statement | None]:
     why = ""
     if of.all is None or not of.spread.count:
         why = "the log does not say how long its searches took"
-    elif cut_off(of) is not None:
-        why = "the log has only searches that took longer than a threshold of its server"
+    elif (cut := threshold(of)) is not None:
+        has = "seems to have" if cut.sure else "may have"
+        why = f"the log {has} only searches that took longer than a threshold of its server"
 
     def unknown(what: str, published: str) -> Statement | None:
         return Statement(what, published, "–", UNKNOWN, why) if why else None
@@ -195,34 +196,58 @@ def _p95(name: str, rows: Sequence[int], groups: Groups) -> _Side | None:
 def _of_words(
     what: str, span: tuple[int, int], groups: Groups, step_s: float, *, slowest: bool
 ) -> Statement:
-    """Searches of so many words against those of fewer, and against those of more."""
-    numbers = {
-        i: 10**9 if groups.names[i].startswith(">") else int(groups.names[i])
-        for i in groups.rows_of("words")
-    }
+    """Searches of so many words against those of fewer, and against those of more. A single other
+    number of words that surely has the p95 that these should have says the opposite.
+    """
+    numbers = {i: _least(groups.names[i]) for i in groups.rows_of("words")}
     # What lies between the two ends of the published range, below it, and above it; no words at
     # all is another question.
     inside = [i for i, n in numbers.items() if span[0] <= n <= span[1]]
     fewer = [i for i, n in numbers.items() if 0 < n < span[0]]
     more = [i for i, n in numbers.items() if n > span[1]]
     own = _p95(_words(span), inside, groups)
-    others = [
-        side
-        for name, rows in ((f"fewer than {span[0]}", fewer), (f"more than {span[1]}", more))
-        if rows and (side := _p95(name, rows, groups))
-    ]
+    others, each, left_out = list[_Side](), list[_Side](), list[str]()
+    for name, rows in ((f"fewer than {span[0]}", fewer), (f"more than {span[1]}", more)):
+        if rows and (together := _p95(name, rows, groups)):
+            others.append(together)
+        sides = [(i, _p95(_of_number(groups.names[i]), [i], groups)) for i in rows]
+        each += [side for _, side in sides if side is not None]
+        few = [i for i, side in sides if side is None]
+        if n := groups.total(few)["n"] if few and not _p95(name, few, groups) else 0:
+            left_out.append(f"{_these(few, groups)}: only {n} {'search' if n == 1 else 'searches'}")
     if own is None or not others:
         which = _words(span) if own is None else f"other than {_words(span)}"
         why = f"the log has fewer than {_LEAST} searches of {which}"
         return Statement(what, _words(span), "–", UNKNOWN, why)
-    told = "; ".join(f"{side.name}: p95 {seconds(side.p95_s)}" for side in (own, *others))
     sign = 1 if slowest else -1
-    apart = [_apart(own, side, step_s) * sign for side in others]
-    if all(one > 0 for one in apart):
-        return Statement(what, _words(span), told, SAME)
-    if any(one < 0 for one in apart):
+    against = [side for side in (*others, *each) if _apart(own, side, step_s) * sign < 0]
+    shown = [own, *others, *(side for side in against if side in each)]
+    told = "; ".join([*(f"{one.name}: p95 {seconds(one.p95_s)}" for one in shown), *left_out])
+    if against:
         return Statement(what, _words(span), told, DIFFERS)
+    if all(_apart(own, side, step_s) * sign > 0 for side in others):
+        return Statement(what, _words(span), told, SAME)
     return Statement(what, _words(span), told, UNKNOWN, "their p95 cannot be told apart")
+
+
+def _these(rows: Sequence[int], groups: Groups) -> str:
+    """Numbers of words: "12 words", "12, 14 and more than 20 words"."""
+    names = [groups.names[i] for i in rows]
+    if len(names) == 1:
+        return _of_number(names[0])
+    numbers = [f"more than {n[1:]}" if n.startswith(">") else n for n in sorted(names, key=_least)]
+    return f"{', '.join(numbers[:-1])} and {numbers[-1]} words"
+
+
+def _least(name: str) -> int:
+    return 10**9 if name.startswith(">") else int(name)
+
+
+def _of_number(name: str) -> str:
+    """ "4 words"; of all above the greatest number that is counted "more than 20 words"."""
+    number = name.removeprefix(">")
+    more = "more than " if name != number else ""
+    return f"{more}{number} {'word' if number == '1' and not more else 'words'}"
 
 
 def _apart(one: _Side, other: _Side, step_s: float) -> int:

@@ -18,7 +18,7 @@ from searchbench.analysis.logs.reading import (
     part_of_time,
     reading,
 )
-from searchbench.analysis.logs.spread import SLOW_LOGS
+from searchbench.analysis.logs.spread import Threshold
 from searchbench.logs.record import NEW_NAMES
 
 
@@ -45,6 +45,7 @@ def remarks(of: LogJudgement) -> Iterator[Remark]:
 _ALL = 0.99  # of the searches, which are then called all
 MANY = 0.01  # of the searches or lines: a share that is worth a word
 _HALF = 100  # searches that half of a log's time needs to be told from the other half
+_HOLES = 3  # that are named
 _NAME = 60  # letters of a class within a sentence
 
 # Logs whose fields have names.
@@ -102,19 +103,25 @@ def _times(of: LogJudgement, all_: Row) -> Iterator[Remark]:
         )  # fmt: skip
         return
     q = {name: bound(value, of.resolution_s) for name, value in all_.quantiles_s.items()}
-    cut_s = cut_off(of)
-    if cut_s is not None:
+    cut = threshold(of)
+    if cut is not None:
+        least = seconds(cut.seconds)
+        text = (
+            f"Hardly any time is below {least}, and many are just above it, so the log seems to "
+            "have only what took longer than a threshold of its server."
+            if cut.sure
+            else f"Hardly any time is below {least}, and by default a log of this format has only "
+            "what took longer than a threshold of its server, so this one may have no others."
+        )
         yield Remark(
             "warning", "Slow searches only",
-            f"Hardly any time is below {seconds(cut_s)}, and many are just above it, so the log "
-            "seems to have only what took longer than a threshold of its server. How long all "
-            "searches took is not known: none of these figures includes those that the log "
-            "leaves out.",
+            f"{text} How long all searches took is not known: none of these figures includes those "
+            "that the log leaves out.",
             "Log all searches for a while: set long_query_time = 0 (MySQL, MariaDB), "
             "log_min_duration_statement = 0 (PostgreSQL), or thresholds of 0ms (OpenSearch, "
             "Elasticsearch).",
         )  # fmt: skip
-    whose = "the searches" if cut_s is None else "the searches in the log"
+    whose = "the searches" if cut is None else "the searches in the log"
     if (share := timed_share(of, all_)) is not None:
         whose = f"the searches whose time the log has ({percent(share)} of all)"
     text = f"Half of {whose} took {q['p50']}, 95 % {q['p95']}, 99 % {q['p99']}; the longest "
@@ -158,10 +165,9 @@ def timed_share(of: LogJudgement, all_: Row) -> float | None:
     return of.spread.count / all_.n if of.spread.count < _ALL * all_.n else None
 
 
-def cut_off(of: LogJudgement) -> float | None:
+def threshold(of: LogJudgement) -> Threshold | None:
     """From where on a log has times, if it is one of slow searches."""
-    formats = {str(s["format"]) for s in of.sources if s["entries"]}
-    return of.spread.begins_at_once_s() if formats & SLOW_LOGS else None
+    return of.spread.threshold({str(s["format"]) for s in of.sources if s["entries"]})
 
 
 def _clocks(of: LogJudgement) -> str:
@@ -215,6 +221,24 @@ def _band(band: Band, resolution_s: float | None) -> str:
     return f"{where(band, resolution_s)} ({100 * band.share:.0f} %)"
 
 
+def _holes(of: LogJudgement) -> Remark:
+    """Times without a search, the longest first."""
+    longest = sorted(of.holes, key=lambda hole: hole[0] - hole[1])
+    named = []
+    for start, end in longest[:_HOLES]:
+        at, until = (datetime.fromtimestamp(s, UTC) for s in (start, end))
+        named.append(f"from {at:%F %R} to {until:%F %R}")
+    more = f" and {len(longest) - _HOLES} more times" if len(longest) > _HOLES else ""
+    there = "it is" if len(longest) == 1 else "they are"
+    return Remark(
+        "note", "No searches",
+        f"There is no search {', '.join(named)}{more} ({clock_of(of)}), though there are many just "
+        f"before and after. Either nobody searched then, or a part of the log is missing. In the "
+        f"mean rate {there} left out.",
+        "If the log was rotated, read all of its files.",
+    )  # fmt: skip
+
+
 def where(band: Band, resolution_s: float | None) -> str:
     """Where a band lies, in words."""
     return f"below {seconds(resolution_s)}" if band.at_s is None else f"around {seconds(band.at_s)}"
@@ -227,11 +251,14 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             f"{all_.n:,} searches: {of.rate_mean:.3g} a second on average, and {of.rate_peak:.3g} "
             f"a second in the busiest minute, {of.rate_peak / of.rate_mean:.3g} times as many.",
         )  # fmt: skip
+    if of.holes:
+        yield _holes(of)
     if hour := of.worst_hour:
         at, until = (datetime.fromtimestamp(hour.at_s + s, UTC) for s in (0, 3600))
+        whose = "" if timed_share(of, all_) is None else "whose time the log has "
         yield Remark(
             "note", "Worst hour",
-            f"In the hour from {at:%F %R} on ({clock_of(of)}), {hour.n:,} searches took "
+            f"In the hour from {at:%F %R} on ({clock_of(of)}), {hour.n:,} searches {whose}took "
             f"{seconds(hour.mean_s)} on average, {hour.mean_s / hour.usual_s:.2g} times as long as "
             f"in the median of {hour.hours:,} hours ({seconds(hour.usual_s)}). "
             f"This hour has {percent(hour.share_of_time)} of all the time that searches took.",
@@ -241,8 +268,13 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
     if (first := heaviest(of)) is not None:
         yield Remark(
             "note", "Where the time goes",
-            f"`{first.name}` takes {100 * (first.share_of_time or 0.0):.0f} % of all time with "
-            f"{percent(first.share)} of the searches.",
+            f"`{first.name}` takes {100 * (first.share_of_time or 0.0):.0f} % of all time"
+            + (
+                f" with {percent(first.share)} of the searches."
+                if timed_share(of, all_) is None
+                else f" that the log has, with {percent(first.share_of_timed or 0.0)} of the "
+                "searches whose time it has."
+            ),
         )  # fmt: skip
     words = [row for row in of.words if row.n >= 100 and row.quantiles_s.get("p95")]
     if len(words) > 1:
@@ -263,10 +295,12 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
 def heaviest(of: LogJudgement) -> Row | None:
     """The class that takes much of the time, and more than its share of the searches."""
     classes = of.by.get("class", ())
-    if len(classes) < 2 or classes[0].share_of_time is None:
+    if len(classes) < 2:
         return None
-    share = classes[0].share_of_time
-    return classes[0] if share >= 0.25 and share > 1.5 * classes[0].share else None
+    share, of_timed = classes[0].share_of_time, classes[0].share_of_timed
+    if share is None or of_timed is None:
+        return None
+    return classes[0] if share >= 0.25 and share > 1.5 * of_timed else None
 
 
 def named_class(row: Row) -> str:

@@ -7,7 +7,7 @@ one: such values are below its resolution, and are never given as a number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,11 +22,22 @@ GROUPS = 10  # that are held against each other at once, as those by the number 
 SLOW_LOGS = frozenset((
     "mysql-slow", "slowlog", "slowlog-json", "postgresql", "postgresql-csv", "postgresql-json",
 ))  # fmt: skip
+# Of these, those that have no others unless somebody sets the threshold to 0.
+_BY_DEFAULT = frozenset(("mysql-slow", "slowlog", "slowlog-json"))
 _ZEROS = 3  # times as many numbers end in another digit as in a nought that is not written
 _EDGE, _EDGE_SHARE, _FEW = 1.1, 0.02, 200
+_LONG_S = 1e-3  # of so few times the least, if none was left out
 _ROUND = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.5, 8.0)  # what thresholds begin with
 
 Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A log seems to have only what took longer than ``seconds``; not ``sure``: it may."""
+
+    seconds: float
+    sure: bool
 
 
 def spans(buckets: NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
@@ -114,13 +125,27 @@ class Spread:
         """The share of times that were perhaps not longer: those that are written so."""
         return float(self.n[self.low <= seconds * 1e9].sum() / max(1, self.count))
 
-    def begins_at_once_s(self) -> float | None:
-        """Where times begin all at once, as those of a slow log do at its threshold; None: they
-        thin out to their least, as times do of which none is left out, or their least is no round
-        number, which somebody would have chosen: there each search needs that much, perhaps.
+    def threshold(self, formats: Iterable[str]) -> Threshold | None:
+        """From where on a log of these formats has times, if it is one of slow ones.
+
+        It is where times begin all at once, at a round number, which somebody would have chosen.
+        At another number each search needs that much, perhaps; or so few times show nothing. Then
+        a log of a format that has only slow ones by default may be one.
         """
-        if self.count < _FEW:
+        own = SLOW_LOGS & set(formats)
+        if not own or not self.count:
             return None
+        by_default = bool(own & _BY_DEFAULT)
+        if self.count < _FEW:
+            least = self.quantile_s(0) or 0.0
+            return Threshold(least, sure=False) if by_default and least > _LONG_S else None
+        found = self._begins_at_once()
+        return found if found is not None and (found.sure or by_default) else None
+
+    def _begins_at_once(self) -> Threshold | None:
+        """Where times begin all at once, ``sure`` at a round number; None: they thin out to their
+        least, as times do of which none is left out.
+        """
         least = self.quantile_s(0.001) or 0.0
         if least * 1e9 <= self.resolution_ns:
             return None
@@ -131,7 +156,7 @@ class Spread:
         # As far as this quantile of so many may lie above where they begin.
         apart = min(0.05, (_EDGE - 1) * (4 + 0.003 * self.count) / many)
         apart += self.resolution_ns / (least * 1e9)
-        return least if _is_round(least, apart) else None
+        return Threshold(least, sure=_is_round(least, apart))
 
     def below_resolution(self) -> float:
         """The share of times that the log gives as nought."""

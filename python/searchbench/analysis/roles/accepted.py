@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.trial.latency import minimum_samples
+from searchbench.analysis.trial.latency import minimum_samples, rank
+from searchbench.analysis.trial.pooled import FOREVER_NS
 from searchbench.record import Record, Trial
 from searchbench.record.roles import RoleRun
 
@@ -73,9 +75,11 @@ def of_writer(made: Written, window: tuple[int, int], run: RoleRun) -> dict[str,
     clocked = run.keys.get("clients") is None
     if clocked:
         found["offered_per_s"] = float(made.documents[due].sum()) / seconds
-    found |= _times("service", (made.done - made.sent)[due & made.well])
+    # One that was not taken took forever; without these, a system that takes few would look fast.
+    begun = due & (made.sent >= 0)
+    found |= _times("service", np.where(made.well, made.done - made.sent, FOREVER_NS)[begun])
     if clocked:
-        found |= _times("response", (made.done - made.due)[due & made.well])
+        found |= _times("response", np.where(made.well, made.done - made.due, FOREVER_NS)[begun])
         late = due & (made.sent >= 0)
         if late.any():
             found["behind_s"] = float((made.sent - made.due)[late][-1]) / 1e9
@@ -107,8 +111,10 @@ def spans_of(record: Record, trial: Trial, run: RoleRun) -> list[tuple[int, int]
 
 def _times(name: str, took_ns: Ints) -> dict[str, float]:
     quantiles: Mapping[str, float] = {"p50": 0.5, "p99": 0.99}
-    return {
-        f"{name}_{label}": float(np.quantile(took_ns, q)) / 1e9
+    ordered = np.sort(took_ns)
+    found = {
+        f"{name}_{label}": int(ordered[rank(ordered.size, q)])
         for label, q in quantiles.items()
-        if len(took_ns) >= minimum_samples(q)
+        if ordered.size >= minimum_samples(q)
     }
+    return {key: math.inf if ns == FOREVER_NS else ns / 1e9 for key, ns in found.items()}

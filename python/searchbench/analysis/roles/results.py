@@ -175,13 +175,15 @@ def _visible(
 
 
 def _asks(record: Record, trial: Trial, watcher: RoleRun) -> tuple[float, float]:
-    """How many questions a second the asking was, and how long the middle one took."""
+    """How many questions a second were answered until the last was sent, and how long the middle
+    one took.
+    """
     table = record.of_role(trial.trial, watcher.name)
     sent, done = (table[name].fill_null(-1).to_numpy() for name in ("sent", "done"))
     kept = (sent >= 0) & (done >= 0)
     if not kept.any():
         return 0.0, math.nan
-    span_s = max(1e-9, float(done[kept].max() - sent[kept].min()) / 1e9)
+    span_s = max(1e-9, float(max(done.max(), sent.max()) - sent[kept].min()) / 1e9)
     return float(kept.sum()) / span_s, float(np.median((done - sent)[kept])) / 1e9
 
 
@@ -192,8 +194,8 @@ def _figures(rows: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
         values = [row[name] for row in rows if name in row]
         if not values or len(values) < len(rows):
             continue
-        mean = float(np.mean(values))
-        found[name] = geometric_estimate(values, unit) or Estimate(mean, unit, len(values))
+        known = geometric_estimate(values, unit) if all(map(math.isfinite, values)) else None
+        found[name] = known or Estimate(float(np.mean(values)), unit, len(values))
     return found
 
 

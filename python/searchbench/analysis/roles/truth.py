@@ -65,6 +65,7 @@ def _rows(record: Record, trial: Trial) -> Iterator[Row]:
             made = written(record, trial, run)
             yield from died(run, made)
             yield from _refused(run, made)
+            yield from _unanswered(run, made)
             yield from _ran_out(trial, run, made)
             yield from _counted(run, made)
             yield from _updates_counted(run, made)
@@ -137,6 +138,19 @@ def _refused(run: RoleRun, made: Written) -> Iterator[Row]:
         f"Documents that were to be written were not taken.{said}",
         "Fix what the engine complains about.",
     )  # fmt: skip
+
+
+def _unanswered(run: RoleRun, made: Written) -> Iterator[Row]:
+    """That nobody knows of many writes whether they were taken."""
+    lost, n = int(np.count_nonzero(~made.well & (made.fatal | (made.done < 0)))), len(made.request)
+    if lost > _ERRORS_INVALID * n:
+        yield (
+            "writes unanswered", "warning",
+            f"{lost:,} of {n:,} requests of {run.name} ({percent(lost / n)})",
+            "They timed out, or their connection was lost, so it is not known whether these "
+            "documents were taken. The times of the role count such a request as taking forever.",
+            "That is a result. If it is not what you ask about, write more slowly.",
+        )  # fmt: skip
 
 
 def _ran_out(trial: Trial, run: RoleRun, made: Written) -> Iterator[Row]:

@@ -39,7 +39,8 @@ _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 class Seen:
     """One marker: seconds from the answer to its write, at least and at most until it was found.
 
-    ``latest_s`` infinite: it was not found; ``looked_s``: for how long it was asked for.
+    ``latest_s`` infinite: it was not found; ``looked_s``: for how long it was asked for, also
+    where the last asks got no answer, so that ``earliest_s`` is less.
     ``lost``: it was found, and later not. ``width_s``: between the last ask that did not find it
     and the answer to the first that did; both may be before the answer to the write.
     """
@@ -57,7 +58,11 @@ def seen(record: Record, trial: Trial, watcher: RoleRun, made: Written) -> list[
     asks = record.asks(trial.trial, watcher.name)
     good = asks["error"].is_null().to_numpy()
     sent, done = (asks[name].to_numpy()[good].astype(np.int64) for name in ("sent", "done"))
-    if not len(sent):
+    # Asks that got no good answer found nothing, and the markers were looked for all the same.
+    ended = (
+        record.of_role(trial.trial, watcher.name)["sent"].fill_null(-1).to_numpy().max(initial=-1)
+    )
+    if ended < 0:
         return []
     by_id: dict[str, list[int]] = {}
     for at, ids in enumerate(np.asarray(asks["ids"].to_numpy(zero_copy_only=False))[good]):
@@ -67,9 +72,10 @@ def seen(record: Record, trial: Trial, watcher: RoleRun, made: Written) -> list[
     marked = made.well & np.array([marker is not None for marker in made.marker], np.bool_)
     for marker, acknowledged in zip(made.marker[marked], made.done[marked], strict=True):
         places = by_id.get(marker)
-        looked_s = max(0.0, (int(sent[-1]) - int(acknowledged)) / 1e9)
+        looked_s = max(0.0, (int(ended) - int(acknowledged)) / 1e9)
         if places is None:
-            found.append(Seen(marker, looked_s, math.inf, looked_s))
+            asked_ns = int(sent[-1]) - int(acknowledged) if len(sent) else 0
+            found.append(Seen(marker, max(0, asked_ns) / 1e9, math.inf, looked_s))
             continue
         first = places[0]
         # Asks go over one connection, so they are answered in the order in which they were sent.

@@ -15,6 +15,7 @@ from searchbench.record.ends import BACKEND, ServerEnd
 from searchbench.record.trial import Note
 
 DYING_S = 2.0  # between the loss of a connection and the end of the process
+_CODE_S = 1.0  # from the end of its first thread to that of its last
 _LOOK_S = 0.02
 _WHEN = {"capture": "while each was asked once, alone", "drive": "while it was driven"}
 
@@ -38,9 +39,10 @@ def ends_of(
     running: Running, phase: Literal["capture", "drive"], broken: Broken, cause: str
 ) -> list[ServerEnd]:
     """Its processes that have ended. ``cause``: what its place says of it."""
-    codes: dict[str, int | None] = {**running.exits()} or {"": None}
+    exits = _exits(running)
+    codes: dict[str, int | None] = {**exits} or {"": None}
     ended = [(name, code, running.last_words(name)) for name, code in codes.items()]
-    if not running.exits() and running.lives() and (found := running.fallen()) is not None:
+    if not exits and running.lives() and (found := running.fallen()) is not None:
         ended = [(BACKEND, *found)]
     return [
         ServerEnd(
@@ -53,6 +55,16 @@ def ends_of(
         )
         for name, code, log in ended
     ]
+
+
+def _exits(running: Running) -> dict[str, int]:
+    """Its exit codes. A process is a zombie as soon as its first thread has ended, and has an exit
+    code only when its last one has.
+    """
+    until = time.monotonic() + _CODE_S
+    while not (codes := running.exits()) and not running.lives() and time.monotonic() < until:
+        time.sleep(_LOOK_S)
+    return codes
 
 
 def note(ends: list[ServerEnd]) -> Note:

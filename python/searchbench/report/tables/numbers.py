@@ -52,6 +52,8 @@ def digits(value: float, significant: int = 3) -> str:
 
 def human(value: float, unit: str) -> str:
     """``value`` with its unit, for people: 0.00123 s is "1.23 ms"."""
+    if math.isinf(value):
+        return digits(value)
     divisor, name = _scale(abs(value), unit)
     if name == " B" and float(value).is_integer():
         return f"{value:,.0f} B"
