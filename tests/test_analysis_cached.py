@@ -100,7 +100,7 @@ def test_who_is_answered_by_a_cache_is_not_compared_with_who_is_not(
         assert "came from a cache" in c.reason
         assert "came from a cache" in found.verdict.decision
         assert found.verdict.best is None
-        assert c.would_change[0].startswith("The caches of answers off")
+        assert c.would_change[0].startswith("No caching of answers")
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_search_says_no_remedy_that_it_refuses(kind: str) -> None:
 
 
 def test_options_are_keys_in_what_a_study_made() -> None:
-    pinned = "Keep the server off the client's core (--cpus, taskset), or use --realtime."
+    pinned = "Keep the server off the load generator's core (--cpus, taskset), or use --realtime."
     assert spelt(pinned, SWEEP) == pinned
     assert spelt(pinned, Judging(measure="sweep")).endswith(
         "(`load.cpus`, taskset), or use `load.realtime = true`."

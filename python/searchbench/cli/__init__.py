@@ -44,6 +44,8 @@ Exit codes:
        lost altogether, by more than chance.
        engines install: an engine is still missing.
        queries extract: no term could be written.
+       places clean: something could not be removed.
+       wire: the server refused a statement of the method.
        logs: no search was found.
   2    A mistake in the input, something missing, or nothing to compare; or the
        disk or the memory is full.

@@ -132,7 +132,7 @@ def cat(
 
     name, _, port = host.partition(":")
     if port and not port.isdigit():
-        raise CollectError(f"{port!r} is no port: write --host HOST:PORT")
+        raise CollectError(f"{port!r} is not a port: write --host HOST:PORT")
     if port:
         _insist_on_port(int(port), "--host HOST:PORT", least=1)
     try:

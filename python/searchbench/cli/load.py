@@ -84,7 +84,8 @@ def load(
         classes them), words, or parameter:NAME. Requests may also name their class themselves (the
         key class of JSON lines, named groups of drnbench). With --study: as of [queries].
     clients
-        A closed loop with this many clients. For several steps: 1:20:2 (from, to, by), or 1,2,4,8.
+        A closed loop with this many clients; 1 by default, if no other load is given. For several
+        steps: 1,2,4,8, or 1:20:2 (from, to, by; the last number is always driven).
     rate
         An open loop of this many requests a second; several steps as with --clients.
     replay

@@ -337,7 +337,7 @@ def generate(
     try:
         first = datetime.fromisoformat(start).replace(tzinfo=UTC)
     except ValueError:
-        raise QueryError(f"{start!r} is no day; write it as 2008-07-01") from None
+        raise QueryError(f"{start!r} is not a date; write it as 2008-07-01") from None
     if lines < 0 or indexes < 1 or distinct < 2 or not rate > 0 or servers < 0:
         raise QueryError("lines and servers must not be negative, indexes 1 or more, distinct 2 or "
                          "more, and the rate above 0")  # fmt: skip

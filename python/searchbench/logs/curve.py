@@ -120,7 +120,9 @@ def _cut(
     minutes = int(counts.size)
     if minutes < stages:
         if minutes < 2:
-            raise QueryError(f"{log} has one minute of that day, which is no curve")
+            raise QueryError(
+                f"{log} has only one minute of that day, which is not enough for a curve"
+            )
         raise QueryError(
             f"{log} has {minutes} minutes of that day, which cannot be cut into {stages} stages; "
             f"set `stages` to {minutes} or fewer"

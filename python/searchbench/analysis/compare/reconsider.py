@@ -58,7 +58,7 @@ def _of_lost(lost: Mapping[str, str], trials: bool) -> Iterator[str]:
     for label, why in [*lost.items()][:_SHOWN]:
         yield f"The second {how} {label} ({why}): fix that and run it again."
     if len(lost) > _SHOWN:
-        yield f"The second {how} {len(lost) - _SHOWN} further treatments either."
+        yield f"The same holds for {len(lost) - _SHOWN} more: see `lost` in the JSON."
 
 
 def _not_comparable(lines: Sequence[RecordLine]) -> Iterator[str]:

@@ -73,9 +73,17 @@ def _state(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Ch
         if accused and all(map(slows, accused)):
             yield True, "A server that does not become slower and slower, which no warm-up cures."
         else:
-            yield True, "A longer warm-up (see the findings): not both were steady while measured."
+            yield (
+                True,
+                "A longer warm-up (see the findings): at least one of the two was not steady while "
+                "it was measured.",
+            )
     elif c.state == "other caches":
-        yield True, "The caches of answers off: one side was answered by its cache more often."
+        yield (
+            True,
+            "No caching of answers: on one side, the cache answered a larger share of the "
+            "requests.",
+        )
     elif c.state == "other first asks":
         said = "A warm-up that asks every query, so that first asks do not make the difference."
         yield True, said
@@ -108,7 +116,8 @@ def _order(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Iterator[Ch
     if c.order_doubt:
         yield (
             True,
-            "An even number of blocks: every second one has the order of that before, backwards.",
+            "An even number of blocks: every second block has the order of the block before it, "
+            "reversed.",
         )
 
 

@@ -45,7 +45,7 @@ OF_THE_SERVER: Mapping[str, str] = {
 # rate that keeps its promise meanwhile is left out by the search itself (capacity/promise.py).
 OF_THE_WRITER = ("the writer died", "writes refused")
 _FAILING = {"server died", "errors", "no answers"}
-_PIN = "Keep the server off the client's core (--cpus, taskset), or use --realtime."
+_PIN = "Keep the server off the load generator's core (--cpus, taskset), or use --realtime."
 _NAMES = {"overload": "not kept up"}
 OF_WARM_UP = (
     "never steady", "warm-up not reached", "warm-up limit", "not steady", "steadiness unknown",

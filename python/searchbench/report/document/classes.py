@@ -15,9 +15,9 @@ from searchbench.report.tables.cells import known, named, number, table, text
 from searchbench.report.tables.numbers import percent
 
 _HOW = (
-    "Queries and requests with classes: each figure is that of the requests of one class alone, "
-    "taken as those of the whole are. What another class does to the server is in these times too: "
-    "all were asked of it together."
+    "Queries and requests with classes: each figure is computed in the same way as for all "
+    "requests, but from the requests of one class alone. What another class does to the server is "
+    "in these times too: all were asked of it together."
 )
 
 

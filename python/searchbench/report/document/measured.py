@@ -25,9 +25,9 @@ _CURVE = 30  # points of a line by quantile, where there are many lines on a pag
 _EXAMPLES = 300  # queries shown side by side, over all pairs
 _FEWEST_EXAMPLES = 3  # of each pair
 _FIRST_ASKS = (
-    "One client asked one query after another. All figures of this page are of first asks, but "
-    "for those of later asks here. So queries per second are one over the mean time of a first "
-    "ask, and the time between queries is left out."
+    "One client asked one query after another. All figures of this page are of first asks; only "
+    "this section also has later asks. So queries per second are one divided by the mean time of a "
+    "first ask; the time between queries does not count."
 )
 _STEADY = (
     "Trials by whether the measured window was shown to be steady: the times of the same queries "

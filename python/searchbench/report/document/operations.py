@@ -72,8 +72,8 @@ def answered(content: Content) -> list[Block]:
         what = "The mean time of one operation" if len(kinds) == 1 else (
             f"{what}, or the mean where a trial has too few for a median"
         )  # fmt: skip
-    blocks.append(Text(f"{what}. Below it, how it compares with the first "
-                       "of its row that answers, which has its own interval there.",
+    blocks.append(Text(f"{what}. Below it, the ratio to the first method of the row that answers; "
+                       "for that first method, the interval of its own time.",
                        "quiet"))  # fmt: skip
     return blocks
 

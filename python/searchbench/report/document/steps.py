@@ -237,12 +237,12 @@ def client(content: Content) -> Section:
     """Whether the client can be believed: counted clients, lateness, its own CPU."""
     text = Text(
         "Clients are counted in the trace, and again by Little's law: the times of all requests "
-        "must add up to the clients that ran. In a closed loop this shows lost samples and clients "
-        "that ended, not time that the client lost; that is its lateness. A request is late by the "
-        "time between when the client could have sent it and when it did: the client's fault, not "
-        "the server's.",
+        "must add up to the clients that ran. In a closed loop this shows samples that were lost "
+        "and clients that ended early. It does not show time that the load generator lost; that is "
+        "its lateness. A request is late by the time from when it could have been sent until it "
+        "was sent: the load generator's fault, not the server's.",
         "quiet",
     )
     table = tables.client(content.steps)
     details = Details(f"Every {content.step}", (table,), open=len(table.rows) <= LONG)
-    return Section("client", "The client", (text, details), "Client")
+    return Section("client", "The load generator", (text, details), "Load generator")
