@@ -190,6 +190,14 @@ def test_a_promise_is_not_broken_by_a_system_that_was_still_cold(tmp_path: Path)
     assert step.promises[0].verdict == "broken"
 
 
+def test_a_quick_search_of_a_fast_server_is_not_rough_for_slow_requests(tmp_path: Path) -> None:
+    """Its times vary, and at an effort of 0.1 no trial is long."""
+    lab = Lab(tmp_path / "r", {"sphinx": random(4, 0.002)}, ("p99 < 20ms",), effort=0.1)
+    (one,) = judge(lab.run()).capacity
+    assert "This answer is rough" in one.sentence
+    assert "requests that take so long" not in one.sentence
+
+
 def test_a_limit_of_a_rare_quantile_is_rough_for_that_and_not_for_slow_requests(
     tmp_path: Path,
 ) -> None:

@@ -256,7 +256,7 @@ def _of_subject(record: Record, subject: str) -> list[Capacity]:
         of_rare = next((rare(one) for one in seen if one.driven and enough(one) == by_length), "")
         hull = rough(
             hull, judging.effort, least, by_queue=queue, rare=of_rare,
-            clusters=few if by_length <= judging.effort < least else None,
+            clusters=few if by_length <= max(judging.effort, SURE_EFFORT) < least else None,
             varying=any(one.by_rate.varying for one in seen if one.driven),
         )  # fmt: skip
         breaks_first = first.breaks_first(seen, promises[promise])
