@@ -56,6 +56,7 @@ def of_trials(
 ) -> Iterator[Finding]:
     """Those of a record of independent trials. ``controlled``: it has A/A twins."""
     yield from incomplete(record)
+    yield from measured_again(record)
     if not controlled and record.trials:
         planned = sum(trial.control for trial in record.plan.trials)
         yield _warning(
@@ -155,6 +156,21 @@ def incomplete(record: Record) -> Iterator[Finding]:
             f"{there} of {planned} trials",
             "The measurement was interrupted; what is judged is what is there.",
             "Run the same command again: it continues where it stopped.",
+        )
+
+
+def measured_again(record: Record) -> Iterator[Finding]:
+    """That trials were spoilt, set aside and measured once more."""
+    if aside := record.set_aside:
+        yield Finding(
+            "measured again",
+            "note",
+            "",
+            f"{len({*aside})} of {len(record.plan.trials)} trials",
+            "These were invalid because others used the machine or the load generator was late, "
+            "and were measured once more (run --again), later than the others of their block. What "
+            "was measured first is in the record's folder void and counts for nothing.",
+            "Nothing, unless it is most of them: then a quieter machine.",
         )
 
 

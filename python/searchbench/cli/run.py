@@ -14,6 +14,7 @@ def run(
     sets: Sets = None,
     only: Only = None,
     quick: Flag = False,
+    again: Flag = False,
     record: Path | None = None,
     work: Path | None = None,
     prometheus: Port = None,
@@ -22,8 +23,9 @@ def run(
 ) -> int:
     """Measure a study and write its report. Ctrl-C is safe; the same command continues.
 
-    What is on record is not measured again. To measure it again, name another --record. If the
-    reader of its output goes away, as `head` does, the run still goes on to its end and reports.
+    What is on record is not measured again, unless --again is given. To measure all of it again,
+    name another --record. If the reader of its output goes away, as `head` does, the run still goes
+    on to its end and reports.
 
     Exits with 1 if a trial failed, if a study of trials has no valid one, if a server stopped
     answering within a trial or answered nothing well in one, or if a promise of a sweep is broken,
@@ -43,6 +45,10 @@ def run(
     quick
         Take only a first look, in a minute or two: fewer blocks, shorter windows, fewer documents
         and queries. It decides nothing, and everything it prints and writes says so.
+    again
+        Measure the trials on record once more that are invalid only because others used the machine
+        or the load generator was late. What was measured first is kept in the record's folder void,
+        and counts for nothing.
     record
         The folder of the record; by default records/NAME, with the changes of --set and --only in
         its name.
@@ -60,7 +66,7 @@ def run(
     from searchbench.errors import NotInstalled
     from searchbench.lab.get.install import lacking
     from searchbench.lab.place import abilities
-    from searchbench.measure.kept import standing
+    from searchbench.measure.kept import spoilt, standing
     from searchbench.measure.prometheus import exported
     from searchbench.measure.run import run as measure
     from searchbench.record import open_record
@@ -70,27 +76,31 @@ def run(
     from searchbench.study.quick import read_quick
     from searchbench.terminal import out
     from searchbench.terminal.answer import answer, exit_code, not_again
-    from searchbench.terminal.progress import Terminal, beginning
+    from searchbench.terminal.progress import Terminal, beginning, set_aside
 
     out.outlast_readers()
     changes = sets or (), only or ()
     read = (read_quick if quick else read_changed)(study, *changes)
     plan = make_plan(read)
     place = record or Path("records") / (name_of(read, *changes) + "-quick" * quick)
-    found = standing(plan, place)
-    told: list[str] = []
+    found, told, once_more = standing(plan, place), list[str](), tuple[str, ...]()
+    if again and found:
+        once_more = spoilt(place)
+        found = standing(plan, place, once_more)
     if not (found and found.whole):
-        told = look(read, plan)
+        told += look(read, plan)
         if absent := [*lacking(plan), *abilities.lacking(plan)]:
             raise NotInstalled("\n".join(absent))
         told += [*abilities.untraced(plan), *abilities.beside_others(plan)]
     sys.stderr.write(f"{beginning(plan, place, found)}\n")
+    if again:
+        sys.stderr.write(f"{set_aside(once_more)}\n")
     for sentence in told:
         out.say(sentence, sys.stderr)
     try:
         if not (found and found.whole):
             with Terminal(plan) as terminal, exported(terminal, prometheus) as watch:
-                measure(read, place, plan=plan, watch=watch, work=work)
+                measure(read, place, plan=plan, watch=watch, work=work, again=once_more)
     except KeyboardInterrupt:
         sys.stderr.write(
             f"\ninterrupted; what was measured is in {place}; the same command continues\n"
@@ -99,5 +109,5 @@ def run(
     opened = open_record(place)
     page = place / "report" if report else None
     judgement = answer(opened, page, plain=to_json if as_json else None)
-    sys.stderr.write(not_again(judgement))
+    sys.stderr.write(not_again(judgement, again=True))
     return exit_code(opened, judgement)

@@ -6,14 +6,17 @@ Said to a person before and while measuring; nothing that is measured rests on i
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from searchbench.errors import RecordError
 from searchbench.record.io import check_same_study, has_trials, open_record
 
 if TYPE_CHECKING:
+    from searchbench.analysis.judgement import Finding
     from searchbench.record import Record, Trial
     from searchbench.study import plan as planned
 
@@ -40,8 +43,9 @@ class Standing:
         return not self.left and not self.goes_on
 
 
-def standing(plan: planned.Plan, place: Path) -> Standing | None:
-    """What the record at ``place`` has of the plan; None where it has nothing.
+def standing(plan: planned.Plan, place: Path, again: Collection[str] = ()) -> Standing | None:
+    """What the record at ``place`` has of the plan; None where it has nothing. ``again``: trials
+    that are to be measured once more.
 
     RecordError where the record is of another study.
     """
@@ -49,7 +53,8 @@ def standing(plan: planned.Plan, place: Path) -> Standing | None:
         return None
     record = open_record(place)
     check_same_study(record, plan)
-    ended = {t.trial: t.ended for t in (*record.trials, *record.traced) if t.status == "ok"}
+    there = (*record.trials, *record.traced)
+    ended = {t.trial: t.ended for t in there if t.status == "ok" and t.trial not in again}
     if not ended:
         return None
     left = tuple(t for t in record.plan.every if t.id not in ended)
@@ -74,6 +79,28 @@ def _minute(instant: str) -> str:
         return "an unknown time"
 
 
+def spoilt(place: Path) -> tuple[str, ...]:
+    """The trials of the record at ``place`` that are invalid for nothing but what others did to the
+    machine, or the load generator's lateness.
+
+    RecordError of a sweep, whose steps are driven one after another on one start, and of a search,
+    which asks again by itself.
+    """
+    from searchbench.analysis.trial import validity
+
+    if not has_trials(place):
+        return ()
+    record = open_record(place)
+    if record.plan.judging.measure != "trials":
+        raise RecordError(
+            f"{place}: --again is for studies of trials. The steps of a sweep are driven one after "
+            "another on one start, and a capacity search asks again by itself; to measure these "
+            "once more, name another --record"
+        )
+    kept = (trial for trial in record.trials if trial.status == "ok")
+    return tuple(t.trial for t in kept if validity.spoilt(_findings(record, t)))
+
+
 def invalid(record: Record, trial: Trial) -> str:
     """What makes a trial invalid by the judge's audit, in short; "" if nothing does.
 
@@ -87,8 +114,6 @@ def invalid(record: Record, trial: Trial) -> str:
 
 def _invalid(record: Record, trial: Trial) -> str:
     from searchbench.analysis.capacity.search import is_opening_loop
-    from searchbench.analysis.trial import driven, replicates
-    from searchbench.analysis.trial.measured import Samples
     from searchbench.analysis.trial.validity import server_said
 
     measure = record.plan.judging.measure
@@ -96,12 +121,20 @@ def _invalid(record: Record, trial: Trial) -> str:
         return ""
     if record.samples_path(trial.trial).stat().st_size > _MOST_BYTES:
         return ""
-    subject = None if measure == "trials" else driven.subjects(record)[trial.treatment]
-    judged = replicates.judge_trial(record, trial, Samples(record), subject=subject)
-    bad = [f for f in judged.result.findings if f.severity == "invalid"]
+    bad = [f for f in _findings(record, trial) if f.severity == "invalid"]
     said = [f"{f.kind}: {_first(f.number)}".removesuffix(": ") for f in bad]
     words = server_said(trial, trial.said).strip() if _REFUSED & {f.kind for f in bad} else ""
     return "; ".join([*said, *([words] if words else [])])
+
+
+def _findings(record: Record, trial: Trial) -> tuple[Finding, ...]:
+    from searchbench.analysis.trial import driven, replicates
+    from searchbench.analysis.trial.measured import Samples
+
+    trials = record.plan.judging.measure == "trials"
+    subject = None if trials else driven.subjects(record)[trial.treatment]
+    judged = replicates.judge_trial(record, trial, Samples(record), subject=subject)
+    return judged.result.findings
 
 
 def _first(number: str) -> str:

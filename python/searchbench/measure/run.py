@@ -6,6 +6,7 @@ The lab drives and never judges, the judge sees the record so far and never driv
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,13 +24,15 @@ def run(
     plan: Plan | None = None,
     watch: Watch | None = None,
     work: Path | None = None,
+    again: Collection[str] = (),
 ) -> Record:
     """Measure a study; its record. Called again on the same record it continues.
 
     ``record``: the folder, ``records/NAME`` if None. ``plan``: the study's, if it was made
     already. ``work``: where indexes are built while measuring (default: the temporary
-    directory). StudyError, CorpusError, QueryError, NotInstalled, RecordError, LabError; a trial
-    that fails is on record as failed and raises nothing. KeyboardInterrupt leaves a valid record.
+    directory). ``again``: trials on record that are set aside and measured once more. StudyError,
+    CorpusError, QueryError, NotInstalled, RecordError, LabError; a trial that fails is on record
+    as failed and raises nothing. KeyboardInterrupt leaves a valid record.
     """
     from searchbench.analysis.capacity.search import next_load
     from searchbench.analysis.sweep.promises import Breach
@@ -47,4 +50,5 @@ def run(
         plan=plan,
         watch=watch,
         work=work,
+        again=again,
     )

@@ -92,6 +92,11 @@ class Record:
         _insist_on_one_corpus(self.path, found)
         return found
 
+    @property
+    def set_aside(self) -> list[str]:
+        """The trials that were measured once more, by their names, each as often as it was."""
+        return sorted(path.name.rpartition(".")[0] for path in (self.path / VOID).glob("*.*"))
+
     def samples_path(self, trial: str) -> Path:
         """Where the samples of a trial are, for readers that scan many at once."""
         return self.path / "trials" / trial / "samples.parquet"
@@ -176,6 +181,9 @@ def open_record(path: Path | str) -> Record:
     return record
 
 
+VOID = "void"  # the folder of what was measured once more
+
+
 class Writer:
     """Writes a record, a whole file at a time. Making one on an existing record continues it."""
 
@@ -226,6 +234,15 @@ class Writer:
         """Is this trial on record, and not failed? A failed one is tried again."""
         path = self.path / "trials" / trial / "trial.json"
         return path.exists() and read_trial(path).status == "ok"
+
+    def set_aside(self, trial: str) -> None:
+        """Move what is on record of a trial into ``void/``, so that it is measured once more."""
+        times = 1
+        while (to := self.path / VOID / f"{trial}.{times}").exists():
+            times += 1
+        with _room(self.path):
+            to.parent.mkdir(exist_ok=True)
+            (self.path / "trials" / trial).rename(to)
 
     def queries(self, digest: str, lines: Iterable[Mapping[str, Any]]) -> None:
         """Keep a query set, once."""

@@ -122,20 +122,30 @@ def _of_search(found: Capacity, first_look: bool) -> str:
     return "broken" if sure and never else "cannot tell"
 
 
-def not_again(judgement: Judgement) -> str:
-    """A line where trials are invalid: the same command does not measure them again.
+def not_again(judgement: Judgement, *, again: bool = False) -> str:
+    """A line where trials are invalid: the same command does not measure them again. ``again``: it
+    can be told to, with --again.
 
     Nothing of a search: it asks again by itself as far as it needs to.
     """
+    from searchbench.analysis.trial.validity import spoilt
+
     trials = [t for r in judgement.treatments for t in r.trials]
-    n = sum(t.status == "invalid" for t in trials)
+    n, others = sum(t.status == "invalid" for t in trials), sum(spoilt(t.findings) for t in trials)
     if not n or judgement.measure == "capacity":
         return ""
     are, they = ("is", "it is") if n == 1 else ("are", "they are")
-    return (
+    said = (
         f"{n} of {len(trials)} trials {are} invalid; {they} on record, and the same command does "
-        "not measure again what is on record. Remove the cause and name another --record.\n"
+        "not measure again what is on record."
     )
+    if others and judgement.measure == "trials" and again:
+        which = "them" if others == n > 1 else f"{others:,} of them" if n > 1 else "it"
+        return (
+            f"{said} Others on the machine spoilt {which}: once it is quiet, the same command with "
+            "--again measures these once more.\n"
+        )
+    return f"{said} Remove the cause and name another --record.\n"
 
 
 def answer(

@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Self
@@ -195,6 +195,18 @@ def outlook(plan: Plan) -> str:
 def _takes(remaining: Remaining) -> str:
     left = remaining.left()
     return "" if left is None else f", {left}"
+
+
+def set_aside(trials: Collection[str]) -> str:
+    """What --again measures once more, a line."""
+    if not trials:
+        return "No trial on record is invalid only because of the machine or the load generator."
+    n = len(trials)
+    return (
+        f"{n} of these {'is' if n == 1 else 'are'} on record and invalid only because of the "
+        f"machine or the load generator: measured once more; {'it is' if n == 1 else 'they are'} "
+        "kept in the record's folder void."
+    )
 
 
 def beginning(plan: Plan, place: Path, found: Standing | None) -> str:

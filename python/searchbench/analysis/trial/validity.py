@@ -36,6 +36,7 @@ LAG_MEAN_CLOSED = 0.05
 LAG_MEAN_CLOSED_WARNING = 0.02
 GROWTH = 0.01
 FIRST_ASKS = 0.20
+SPOILT = {"foreign CPU", "steal", "generator lag"}
 FATAL = ("refused", "reset", "timed_out", "truncated")
 DEAD_AT_LEAST = 10  # failed requests in a row, to the end, before a server is called dead
 
@@ -85,6 +86,14 @@ def audit_first_asks(trial: Trial, trace: Trace, whole: Trace) -> tuple[Finding,
         Finding(kind, severity, trial.trial, number, meaning, remedy)
         for kind, severity, number, meaning, remedy in rows
     )
+
+
+def spoilt(found: Iterable[Finding]) -> bool:
+    """Whether only the machine or the load generator's lateness makes a trial invalid, so that it
+    says nothing of the system and may be measured once more.
+    """
+    kinds = {f.kind for f in found if f.severity == "invalid"}
+    return bool(kinds) and kinds <= SPOILT
 
 
 def gravest_first(found: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from searchbench.engines import engine
@@ -39,12 +39,14 @@ def _wrong(treatment: Treatment, openings: Openings) -> str:
     return ""
 
 
-def left_of(plan: Plan, path: Path) -> list[Treatment]:
-    """The treatments that still have a trial to be driven, by the record at ``path``."""
+def left_of(plan: Plan, path: Path, again: Collection[str] = ()) -> list[Treatment]:
+    """The treatments that still have a trial to be driven, by the record at ``path``. ``again``:
+    trials that are to be measured once more.
+    """
     if plan.judging.measure == "capacity" or not (path / "record.json").is_file():
         return list(plan.treatments)
     record = open_record(path)
     there = [*record.trials, *record.traced]
-    kept = {trial.trial for trial in there if trial.status == "ok"}
+    kept = {trial.trial for trial in there if trial.status == "ok"} - {*again}
     left = {trial.treatment for trial in plan.every if trial.id not in kept}
     return [treatment for treatment in plan.treatments if treatment.id in left]

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 
@@ -51,6 +51,7 @@ def run(
     plan: Plan | None = None,
     watch: Watch | None = None,
     work: Path | None = None,
+    again: Collection[str] = (),
 ) -> Record:
     """Measure a study; its record. Called again on the same record it continues.
 
@@ -58,7 +59,8 @@ def run(
     next, from the record so far. ``is_warm``: whether a warm-up is over, from its samples so far.
     ``breach``: for a study that is to end once a promise is surely broken. ``invalid``: what makes
     a trial invalid, for the watch to say. ``plan``: the study's, if it was made already. ``work``:
-    where indexes are built while measuring (default: the temporary directory). StudyError,
+    where indexes are built while measuring (default: the temporary directory). ``again``: trials
+    on record that are set aside and measured once more. StudyError,
     CorpusError, QueryError, NotInstalled; RecordError, also where somebody else measures into the
     record; LabError where an attached system does not answer, which is asked before documents are
     read. A trial that fails is on record as failed and raises nothing. KeyboardInterrupt leaves a
@@ -70,7 +72,7 @@ def run(
     openings = Openings(study.base, study.seed, watch or Silence(), study.promises)
     path = Path(record) if record else Path("records") / study.name
     with alone(path):
-        left = left_of(plan, path)
+        left = left_of(plan, path, again)
         # To read documents may take minutes.
         ask_attached((t for t in left if not t.requests), openings)
         # Everything that a person can get wrong is opened before the first minute is spent.
@@ -86,6 +88,8 @@ def run(
             if left:
                 _tell_busy(openings.watch)
                 rehearse(conductor, plan, study.path)
+            for trial in again:
+                writer.set_aside(trial)
             search = plan.judging.measure == "capacity"
             conductor.conduct(
                 searched(plan, writer, decide) if search else planned(plan, writer), writer
