@@ -367,6 +367,12 @@ def test_a_treatment_has_what_most_of_its_valid_trials_have() -> None:
     tie = bottleneck.of_treatment([(result("a"), disk), (result("b"), none)])
     assert tie is not None
     assert (tie.part, tie.trials, tie.of) == ("unknown", 1, 2)
+    other = Seen("network", "9 of 10")
+    few = bottleneck.of_treatment(
+        [(result(name), seen) for name, seen in zip("abcd", (disk, disk, none, other), strict=True)]
+    )
+    assert few is not None
+    assert few.part == "unknown", "two of four are not most"
     assert bottleneck.of_treatment([(result("a", "invalid"), disk)]) is None
 
 

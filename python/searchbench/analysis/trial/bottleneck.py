@@ -114,15 +114,15 @@ def of_span(
 
 
 def of_treatment(trials: Sequence[tuple[TrialResult, Seen]]) -> Bottleneck | None:
-    """What most valid trials say; None where none is valid. A tie is unknown."""
+    """What more than half of the valid trials say, else unknown; None where none is valid."""
     seen = [one for result, one in trials if result.counts]
     if not seen:
         return None
     counts = Counter(one.part for one in seen).most_common()
     part, most = counts[0]
-    if len(counts) > 1 and counts[1][1] == most:
-        both = " in some trials, ".join(part for part, n in counts if n == most)
-        return Bottleneck("unknown", f"{both} in others", most, len(seen))
+    if 2 * most <= len(seen):
+        several = " in some trials, ".join(part for part, _ in counts)
+        return Bottleneck("unknown", f"{several} in others", most, len(seen))
     number = next(one.number for one in seen if one.part == part)
     return Bottleneck(part, number, most, len(seen))
 
