@@ -74,3 +74,11 @@ def test_without_two_trials_that_have_the_quantile_nobody_knows_how_trials_diffe
     assert estimate is not None
     assert estimate.n == 400
     assert estimate.interval is None
+
+
+def test_two_trials_that_are_very_unlike_tell_nothing() -> None:
+    fast, slow = np.full(3000, 1000), np.full(3000, 100 * 10**9)
+    estimate = found([fast.astype(np.int64), slow.astype(np.int64)], 0.999)
+    assert estimate is not None
+    assert estimate.interval is not None
+    assert estimate.interval.high > 1e6

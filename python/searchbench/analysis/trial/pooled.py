@@ -17,6 +17,7 @@ from searchbench.analysis.trial.latency import Nanoseconds
 
 FOREVER_NS = np.iinfo(np.int64).max
 _UPPER = 0.5 + latency.LEVEL / 2
+_YEARS = 20.0  # the logarithm of as many seconds
 
 
 def over_replicates(each: Sequence[Estimate]) -> Estimate:
@@ -73,9 +74,10 @@ def _tolerated(own: NDArray[np.float64], q: float) -> float:
     normal: so is that of all their samples together. (Upper tolerance limit, one-sided, from the
     noncentral t; Hahn and Meeker 1991, 4.6.) No more than the t-interval needs for the median.
     """
-    logs, k = np.log(own), own.size
+    logs, k = np.log(np.maximum(own, 1e-9)), own.size
     factor = noncentral_student(_UPPER, k - 1, normal(q) * math.sqrt(k)) / math.sqrt(k)
-    return math.exp(float(logs.mean()) + factor * float(logs.std(ddof=1)))
+    # Two trials that are very unlike tell nothing, in a number that can be written.
+    return math.exp(min(_YEARS, float(logs.mean()) + factor * float(logs.std(ddof=1))))
 
 
 def _ends_of_share(
