@@ -37,7 +37,7 @@ from searchbench.report.tables.cells import bars, of_estimate, title_of
         (1.5, "cores", "1.50"),
         (7, "parsecs", "7 parsecs"),
         (-0.5, "", "−0.500"),
-        (math.inf, "s", "∞ h"),
+        (math.inf, "s", "∞"),
     ],
 )
 def test_three_digits_and_the_unit_that_suits(value: float, unit: str, said: str) -> None:

@@ -10,13 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Estimate, Interval
-from searchbench.analysis.stats.distributions import beta, noncentral_student, normal, student
+from searchbench.analysis.stats.distributions import (
+    beta,
+    chi_square,
+    noncentral_student,
+    normal,
+    student,
+)
 from searchbench.analysis.stats.intervals import geometric_estimate, mean_interval
 from searchbench.analysis.trial import latency
 from searchbench.analysis.trial.latency import Nanoseconds
 
 FOREVER_NS = np.iinfo(np.int64).max
 _UPPER = 0.5 + latency.LEVEL / 2
+_ALIKE = 0.9  # of trials that do not differ have a smaller scatter of their shares
 _YEARS = 20.0  # the logarithm of as many seconds
 
 
@@ -92,10 +99,12 @@ def _ends_of_share(
     p = float(above.sum()) / n
     if not 0 < p < 1:
         return q, q
-    # The standard error of a ratio of sums (Cochran 1977, 6.3), with Student's t of k trials.
-    error = math.sqrt(k / (k - 1) * float(((above - p * sizes) ** 2).sum())) / n
-    effect = max(1.0, n * error**2 / (p * (1 - p)) * (student(_UPPER, k - 1) / normal(_UPPER)) ** 2)
-    worth = n / effect
+    # The variance of a ratio of sums (Cochran 1977, 6.3), beside that of independent samples.
+    variance = k / (k - 1) * float(((above - p * sizes) ** 2).sum()) / n**2
+    effect = variance * n / (p * (1 - p))
+    if effect > chi_square(_ALIKE, k - 1) / (k - 1):  # trials differ: it is known by k of them
+        effect *= (student(_UPPER, k - 1) / normal(_UPPER)) ** 2
+    worth = n / max(1.0, effect)
     if worth < latency.minimum_samples(q):
         return None
     low = 1 - beta(_UPPER, p * worth + 1, (1 - p) * worth)
