@@ -167,9 +167,10 @@ def measured_again(record: Record) -> Iterator[Finding]:
             "note",
             "",
             f"{len({*aside})} of {len(record.plan.trials)} trials",
-            "These were invalid because others used the machine or the load generator was late, "
-            "and were measured once more (run --again), later than the others of their block. What "
-            "was measured first is in the record's folder void and counts for nothing.",
+            "These were invalid because others used the machine, and were measured once more (run "
+            "--again), later than the others of their block. What was measured first is in the "
+            "record's folder void and counts for nothing. No ratio is resolved by blocks that have "
+            "one side from then and the other from before.",
             "Nothing, unless it is most of them: then a quieter machine.",
         )
 

@@ -244,6 +244,7 @@ class TrialResult:
     ``failed``: of an operation, why its method failed, which is a result and has no figures.
     ``taken``: the share of the window in which others may have had a core that it needed.
     ``untimed``: how many statements of an operation go before or after what is timed.
+    ``again``: it was spoilt and measured once more, later than the others of its block.
     """
 
     trial: str
@@ -264,6 +265,7 @@ class TrialResult:
     failed: str = ""
     taken: float = 0.0
     untimed: int = 0
+    again: bool = False
 
     @property
     def counts(self) -> bool:

@@ -46,9 +46,9 @@ def run(
         Take only a first look, in a minute or two: fewer blocks, shorter windows, fewer documents
         and queries. It decides nothing, and everything it prints and writes says so.
     again
-        Measure the trials on record once more that are invalid only because others used the machine
-        or the load generator was late. What was measured first is kept in the record's folder void,
-        and counts for nothing.
+        Measure the trials on record once more that are invalid only because others used the
+        machine. What was measured first is kept in the record's folder void, and counts for
+        nothing.
     record
         The folder of the record; by default records/NAME, with the changes of --set and --only in
         its name.

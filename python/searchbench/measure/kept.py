@@ -80,8 +80,8 @@ def _minute(instant: str) -> str:
 
 
 def spoilt(place: Path) -> tuple[str, ...]:
-    """The trials of the record at ``place`` that are invalid for nothing but what others did to the
-    machine, or the load generator's lateness.
+    """The trials of the record at ``place`` that are invalid for nothing but what others on the
+    machine did.
 
     RecordError of a sweep, whose steps are driven one after another on one start, and of a search,
     which asks again by itself.

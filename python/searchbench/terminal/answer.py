@@ -142,7 +142,7 @@ def not_again(judgement: Judgement, *, again: bool = False) -> str:
     if others and judgement.measure == "trials" and again:
         which = "them" if others == n > 1 else f"{others:,} of them" if n > 1 else "it"
         return (
-            f"{said} Only the machine or the load generator spoilt {which}: once the machine is "
+            f"{said} Only what others on the machine did spoilt {which}: once the machine is "
             "quiet, the same command with --again measures these once more.\n"
         )
     return f"{said} Remove the cause and name another --record.\n"

@@ -200,11 +200,11 @@ def _takes(remaining: Remaining) -> str:
 def set_aside(trials: Collection[str]) -> str:
     """What --again measures once more, a line."""
     if not trials:
-        return "No trial on record is invalid only because of the machine or the load generator."
+        return "No trial on record is invalid only because others used the machine."
     n = len(trials)
     return (
-        f"{n} of these {'is' if n == 1 else 'are'} on record and invalid only because of the "
-        f"machine or the load generator: measured once more; {'it is' if n == 1 else 'they are'} "
+        f"{n} of these {'is' if n == 1 else 'are'} on record and invalid only because "
+        f"others used the machine: measured once more; {'it is' if n == 1 else 'they are'} "
         "kept in the record's folder void."
     )
 

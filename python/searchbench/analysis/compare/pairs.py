@@ -31,6 +31,7 @@ from searchbench.analysis.compare import (
     late,
     order,
     otherwise,
+    sittings,
     standing,
     state,
     taken,
@@ -270,7 +271,8 @@ def decided(of: Drafts, beside: Sequence[float | None] = ()) -> tuple[Comparison
             if of_job(comparison.metric)
             else failed.against(comparison, of.by_id, of.loads, of.whole, of.samples)
             or late.against(comparison, of.by_id, of.loads, of.samples)
-            or taken.against(comparison, of.by_id),
+            or taken.against(comparison, of.by_id)
+            or sittings.against(comparison, of.by_id),
         )
         for (comparison, logs, said), p in zip(of.each, adjusted, strict=False)
     )
