@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Estimate
-from searchbench.analysis.trial.pooled import FOREVER_NS, pooled_quantile
+from searchbench.analysis.trial.pooled import FOREVER_NS, of_figure, pooled_quantile
 
 STUDIES, TRIALS = 120, 5
 Z = {0.5: 0.0, 0.9: 1.2816, 0.99: 2.3263}
@@ -82,3 +82,24 @@ def test_two_trials_that_are_very_unlike_tell_nothing() -> None:
     assert estimate is not None
     assert estimate.interval is not None
     assert estimate.interval.high > 1e6
+
+
+@pytest.mark.parametrize("first", [0.002, 0.0])
+def test_a_share_of_several_trials_is_that_of_all_that_was_asked(first: float) -> None:
+    """A mean of logarithms would make 0.68 % of these, and 18 % where one trial has no failure."""
+    shares = [first, 0.002, 0.002, 0.002, 0.9]
+    found = of_figure("error_share", [Estimate(share, "share", 1000) for share in shares])
+    assert found.value == pytest.approx(sum(shares) / 5)
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == (0.0, pytest.approx(0.68, abs=0.02))
+    sure = of_figure("error_share", [Estimate(share, "share", 9) for share in (0.5, 1.0, 1.0)])
+    assert sure.interval is not None
+    assert sure.interval.high == 1.0
+
+
+def test_a_maximum_of_several_trials_is_the_greatest() -> None:
+    each = [Estimate(seconds, "s", 1000) for seconds in (0.05, 0.05, 0.05, 0.05, 8.0)]
+    found = of_figure("response_max", each)
+    assert (found.value, found.interval) == (8.0, None)
+    assert of_figure("response_p99", each).value < 0.2
+    assert of_figure("response_max", each[:1]).value == pytest.approx(0.05)

@@ -16,7 +16,7 @@ from searchbench.analysis.stats import within
 from searchbench.analysis.trial import latency
 from searchbench.analysis.trial.classes import Classes
 from searchbench.analysis.trial.measured import Measured, Trace
-from searchbench.analysis.trial.pooled import over_replicates, pooled_quantile
+from searchbench.analysis.trial.pooled import of_figure, pooled_quantile
 
 ByClass = Mapping[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
 
@@ -80,7 +80,7 @@ def over_trials(
         each: dict[str, list[Estimate]] = {}
         for figure, estimate in (item for one in own for item in one.figures.items()):
             each.setdefault(figure, []).append(estimate)
-        figures = {figure: over_replicates(several) for figure, several in each.items()}
+        figures = {figure: of_figure(figure, several) for figure, several in each.items()}
         for at, kind in enumerate(("service", "response")):
             parts = [trial[name][at] for trial in pooled if name in trial]
             # Stable sorting of ascending runs is a merge.

@@ -28,14 +28,28 @@ _YEARS = 20.0  # the logarithm of as many seconds
 
 
 def over_replicates(each: Sequence[Estimate]) -> Estimate:
-    """A figure of each trial as one, with the interval of its mean; at least one."""
+    """A figure of each trial as one, with the interval of its mean; at least one.
+
+    The mean is geometric, but that of shares arithmetic: so many failed of all that were asked, and
+    a trial without a failure makes no share greater.
+    """
     values, unit = [e.value for e in each], each[0].unit
-    if found := geometric_estimate(values, unit):
+    if unit != "share" and (found := geometric_estimate(values, unit)):
         return found
     span = mean_interval(values)
     if span is not None:  # what cannot be less than nothing is not said to be perhaps less
-        span = replace(span, low=max(0.0, span.low))
+        high = min(1.0, span.high) if unit == "share" and max(values) <= 1 else span.high
+        span = replace(span, low=max(0.0, span.low), high=high)
     return Estimate(float(np.mean(values)), unit, len(values), span)
+
+
+def of_figure(name: str, each: Sequence[Estimate]) -> Estimate:
+    """The figure ``name`` of each trial as one: as ``over_replicates``, but the greatest of maxima,
+    without an interval, as nobody knows how great the next one is.
+    """
+    if len(each) > 1 and name.endswith(("_max", "_max_s")):
+        return replace(max(each, key=lambda e: e.value), n=len(each), interval=None)
+    return over_replicates(each)
 
 
 def pooled_quantile(parts: Sequence[Nanoseconds], pooled: Nanoseconds, q: float) -> Estimate | None:

@@ -57,7 +57,7 @@ from searchbench.analysis.trial.measured import (
     measured_of,
     whole_trace,
 )
-from searchbench.analysis.trial.pooled import over_replicates, pooled_quantile
+from searchbench.analysis.trial.pooled import of_figure, pooled_quantile
 from searchbench.record import Record, Trial
 from searchbench.study.plan import Treatment
 
@@ -106,6 +106,7 @@ def judge_trial(
         outcomes={},
         findings=(),
         untimed=trial.operation.untimed if trial.operation is not None else 0,
+        again=trial.trial in record.set_aside,
     )
     if trial.status != "ok":
         finding = validity.failed_finding(trial)
@@ -332,7 +333,7 @@ def judge_treatment(
     for j in used:
         for name, figure in j.result.figures.items():
             each.setdefault(name, []).append(figure)
-    figures = {name: over_replicates(own) for name, own in sorted(each.items())}
+    figures = {name: of_figure(name, own) for name, own in sorted(each.items())}
     curves: dict[str, Curve] = {}
     for kind in ("service", "response"):
         parts = [j.service_ns if kind == "service" else j.response_ns for j in used]
