@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ import pytest
 from records import Study, exponential, lognormal, single_queue, warming
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge, steps_json, to_json
-from searchbench.analysis.judgement import Judgement, Step
+from searchbench.analysis.judgement import Estimate, Judgement, Step
 from searchbench.analysis.stats import within
-from searchbench.analysis.sweep.points import level_of
+from searchbench.analysis.sweep.points import Point, level_of
+from searchbench.analysis.sweep.words import _errors as errors
 from searchbench.record import Record, open_record
 
 
@@ -186,6 +188,37 @@ def test_a_replay_is_told_with_its_worst_minute(tmp_path: Path) -> None:
     assert step.worst_minute["response_p99"] == pytest.approx(0.5, rel=0.03)
     assert "keeps up with the log at 2 times its own speed" in found.verdict.decision
     assert "In the worst minute, from 60 s of the window on" in found.verdict.decision
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        ({(2, 1): 0.02}, "In 1 of 3 drives at 2 clients, more than 1 % of"),
+        ({(2, 1): 0.02, (2, 2): 0.02, (2, 3): 0.02}, "At 2 clients, more than 1 % of"),
+        ({(n, i): 0.02 for n in (2, 4) for i in (1, 2, 3)}, "From 2 clients on, more"),
+        ({(1, 2): 0.02, (4, 1): 0.4}, "In 2 of 6 drives at 1 client and 4 clients, more"),
+    ],
+)
+def test_that_requests_fail_from_a_load_on_is_said_only_if_they_do_from_there_on(
+    tmp_path: Path, shares: dict[tuple[int, int], float], said: str
+) -> None:
+    """Of 1, 2 and 4 clients in three drives each."""
+    run = load_run()
+    run.blocks = 3
+    found = judged(by_clients((1, 2, 4), run=run), tmp_path / "r")
+    each = [
+        replace(s, error_share=Estimate(share, "share", 1000), outcomes={"ok": 9, "timeout": 1})
+        for n in (1, 2, 4)
+        for i, s in enumerate((s for s in found.steps if s.clients_asked == n), 1)
+        for share in (shares.get((n, i), 0.0),)
+    ]
+    points = [
+        Point("new", n, "closed", tuple(s for s in each if s.clients_asked == n)) for n in (1, 2, 4)
+    ]
+    assert [len(p.steps) for p in points] == [3, 3, 3]
+    (sentence,) = errors("new", points)
+    assert sentence.startswith(said)
+    assert ("From " in sentence) is said.startswith("From ")
 
 
 def test_errors_are_a_result_and_not_a_fault_of_the_measurement(tmp_path: Path) -> None:

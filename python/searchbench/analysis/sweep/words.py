@@ -354,18 +354,32 @@ def _errors(name: str, own: Sequence[Point]) -> list[str]:
     bad = [p for p in own if p.errors > at.ERRORS]
     if not bad:
         return []
+    from_there = own[own.index(bad[0]) :]
     worst = max(bad, key=lambda p: p.errors)
     counts: Counter[str] = Counter()
     for step in worst.steps:
         counts.update({k.replace("_", " "): n for k, n in step.outcomes.items() if k != "ok"})
     kinds = ", ".join(f"{n:,} {kind}" for kind, n in counts.most_common())
-    first = bad[0].x
     unit = {"closed": "clients", "open": "requests per second", "replay": "times the speed"}
-    return [
-        f"From {digits(first)} {unit[worst.kind]} on, more than 1 % of the requests to {name} "
-        f"failed: {percent(worst.errors)} at {digits(worst.x)} ({kinds}). Latencies are those of "
-        "the others."
-    ]
+    others = "Latencies are those of the others."
+    if all(_failing(p) == len(p.steps) for p in from_there):
+        return [
+            f"From {digits(bad[0].x)} {unit[worst.kind]} on, more than 1 % of the requests to "
+            f"{name} failed: {percent(worst.errors)} at {digits(worst.x)} ({kinds}). {others}"
+        ]
+    where = loads_of(bad)
+    part = any(_failing(p) < len(p.steps) for p in bad)
+    drives = sum(len(p.steps) for p in bad)
+    where = f"In {sum(map(_failing, bad))} of {drives} drives at {where}" if part else f"At {where}"
+    most = percent(worst.errors)
+    if len(bad) > 1 or part:
+        most = f"at most {most}, at {digits(worst.x)}"
+    return [f"{where}, more than 1 % of the requests to {name} failed: {most} ({kinds}). {others}"]
+
+
+def _failing(point: Point) -> int:
+    """In how many of its steps more than 1 % of the requests failed."""
+    return sum(s.error_share.value > at.ERRORS for s in point.steps if s.error_share)
 
 
 def of_subjects(
