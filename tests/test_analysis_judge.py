@@ -384,6 +384,15 @@ def test_other_documents_under_load_are_changed_answers_unless_they_may_tie(
     assert other_answers(trial) == found
 
 
+@pytest.mark.parametrize("what", ["facets", "groups"])
+def test_other_facets_or_groups_under_load_are_changed_answers(tmp_path: Path, what: str) -> None:
+    alone, loaded = ({what: f'{{"color": [["red", {n}]]}}'} for n in (2, 1))
+    trial = under_load(tmp_path, alone, loaded)
+    assert other_answers(trial) == ["200 of 200 sampled replies"]
+    assert trial.status == "invalid"
+    assert other_answers(under_load(tmp_path / "same", alone, alone)) == []
+
+
 def test_documents_that_swap_at_a_tied_cut_under_load_are_the_same_answer(tmp_path: Path) -> None:
     tied = {"scores": [10.0 - i for i in range(5)] + [1.0] * 5, "ids": STRANGERS}
     swapped = {"ids": [*STRANGERS[:9], "beyond the cut"]}

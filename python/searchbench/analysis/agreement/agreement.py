@@ -306,10 +306,10 @@ def under_load(
     before; how many of these are errors or cannot be read; and of how many.
 
     Looked at are replies to queries that were answered well when asked alone. Another total, other
-    documents or another order differ; ties may swap, as in ``compare``. Where a list has no order,
-    other documents at the same total say nothing, and are not counted. ``answered``: errors are not
-    looked at, only replies that count as answered. ``role``: the replies are those of a role that
-    reads beside the readers.
+    documents, another order, other facets or groups differ; ties may swap, as in ``compare``. Where
+    a list has no order, other documents at the same total say nothing, and are not counted.
+    ``answered``: errors are not looked at, only replies that count as answered. ``role``: the
+    replies are those of a role that reads beside the readers.
     """
     found = record.replies_of_role(trial.trial, role) if role else record.replies(trial.trial)
     table = found.combine_chunks()
@@ -333,6 +333,10 @@ def under_load(
     changed = failed | (alone.total[at_a] != loaded.total[at_b])
     unknown = match.undecided & ~match.set_same & ~changed
     changed |= ~match.order_same & ~match.undecided
+    # Facets and groups, and the digest of all rows of an operation, which is kept as a facet.
+    changed |= alone.facets[at_a] != loaded.facets[at_b]
+    changed |= alone.groups[at_a] != loaded.groups[at_b]
+    unknown &= ~changed
     return int(changed.sum()), int(failed.sum()), int((~unknown).sum())
 
 
