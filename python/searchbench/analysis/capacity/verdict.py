@@ -14,9 +14,9 @@ from searchbench.analysis.capacity.bracket import HOW_OFTEN, ROUGH
 from searchbench.analysis.capacity.otherwise import IF_FAILED, NOT_COMPARABLE
 from searchbench.analysis.capacity.pace import SURE_EFFORT
 from searchbench.analysis.capacity.table import table
-from searchbench.analysis.compare import builds, standing
+from searchbench.analysis.compare import builds, standing, taken
 from searchbench.analysis.compare.same_work import SameWork
-from searchbench.analysis.judgement import Capacity, Judgement, Step
+from searchbench.analysis.judgement import Capacity, Judgement, Step, TrialResult
 from searchbench.analysis.roles.model import CapacityBeside
 from searchbench.analysis.sweep import verdict as sweep
 from searchbench.analysis.sweep.steps import OF_THE_WRITER
@@ -58,6 +58,13 @@ def sustained(
             unsure_of[x.subject, y.subject, x.promise] = _unsure(x, y)
         return unsure_of[x.subject, y.subject, x.promise]
 
+    by_trial = {t.trial: t for treatment in judged.treatments for t in treatment.trials}
+
+    def met(one: Capacity) -> list[TrialResult]:
+        """The trials that its interval rests on."""
+        used = (t.trial for t in one.trials if t.verdict != LEFT_OUT)
+        return [by_trial[name] for name in used if name in by_trial]
+
     def _unsure(x: Capacity, y: Capacity) -> str:
         if why := unordered(x, y):
             return why
@@ -69,6 +76,10 @@ def sustained(
             why = found.made
         if not why and not leads(x, y, gap * meanwhile.reach(x, y, changed, steps)):
             why = meanwhile.doubt(changed)
+        if not why:
+            made = taken.floor(met(x), met(y), "throughput")
+            if not leads(x, y, gap * made):
+                why = taken.said(y.subject, made)
         return f"which is not resolved: {why}" if why else ""
 
     single = Rank.ANSWER if len(names) == 1 else Rank.MORE

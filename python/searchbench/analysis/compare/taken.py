@@ -54,8 +54,11 @@ def against(c: Comparison, by_id: Mapping[str, TreatmentResult]) -> str:
 
 def why(rival: str, made: float, ratio: Estimate, noise: float) -> str:
     """Why a ratio is not resolved of which others could make ``made``; empty: it is beyond that."""
-    if not late.could_be(made, ratio, noise):
-        return ""
+    return said(rival, made) if late.could_be(made, ratio, noise) else ""
+
+
+def said(rival: str, made: float) -> str:
+    """That others took more from the rival, and what that could make, a clause."""
     much = "any difference in such times" if math.isinf(made) else percent(made - 1)
     return f"{TAKEN} {rival}, which could make {much}"
 
