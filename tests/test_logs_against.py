@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,16 @@ import numpy as np
 import pytest
 
 from records import Study, by_query
-from searchbench.analysis.logs.against import ALL, Against, Line, _held, _lines, _Side, against
+from searchbench.analysis.logs.against import (
+    ALL,
+    Against,
+    Line,
+    _held,
+    _lines,
+    _Side,
+    _without_failed,
+    against,
+)
 from searchbench.cli import app
 from searchbench.errors import QueryError, RecordError, SearchbenchError
 from searchbench.logs.counts import Options
@@ -212,3 +222,18 @@ def test_compare_names_the_way_for_a_log(tmp_path: Path) -> None:
         app(["compare", str(tmp_path / "log"), str(tmp_path / "log")])
     with pytest.raises(QueryError, match="takes that of a study"):
         app(["logs", str(tmp_path / "a.jsonl"), "--against", str(tmp_path / "log")])
+
+
+@pytest.mark.parametrize(
+    ("log", "slow", "lab", "open_"),
+    [(0.03, 0.03, 0.0, True), (0.0, 0.0, 0.03, True), (0.03, 0.001, 0.0, False)],
+)
+def test_failures_of_either_side_leave_the_quantiles_open_that_they_may_be_beyond(
+    tmp_path: Path, log: float, slow: float, lab: float, open_: bool
+) -> None:
+    searches = log_of(tmp_path / "log.jsonl", 9000, {"plain": 1.0, "slow": 1.0})
+    (found,) = against(searches, open_record(record_of(tmp_path / "r")))
+    found = replace(found, lines=tuple(replace(one, answer="the same") for one in found.lines))
+    held = _without_failed(found, log, slow, lab=lab)
+    assert (line(held, ALL, 0.99).answer == "not resolved") is open_
+    assert line(held, ALL, 0.5).answer == "the same"

@@ -26,6 +26,8 @@ def test_a_slow_log_may_be_one_at_any_threshold_and_with_few_searches(
     told = judged(log)
     assert said(told, "Slow searches only")
     assert "have only those longer than" in told.headline
+    assert "all time" not in told.headline + said(told, "Where the time goes")
+    assert "all the time that searches took" not in said(told, "Worst hour")
     found = held(record_of(tmp_path / "record", 0.004, 1.9), log)
     assert {line.answer for line in found.lines} <= {"not resolved", "too few"}
 
@@ -95,3 +97,18 @@ def test_a_missing_part_is_named_and_neither_slows_the_rate_nor_is_in_a_cut(tmp_
     cut = cut_of(of)
     assert cut.reached
     assert len(cut.window) / cut.seconds == pytest.approx(2.5, rel=0.1)
+
+
+def test_the_share_of_a_class_is_that_of_what_a_slow_log_has(tmp_path: Path) -> None:
+    """What is below the threshold may have taken most of the time."""
+    took = np.where(np.arange(3000) % 3 == 0, 5.0, 1.001 + 0.1 * np.arange(3000) / 3000)
+    log = slow_log(tmp_path / "slow.log", took, 1.0)
+    text = log.read_text().split("# User@Host")[1:]
+    text = [one.replace("pages", "parts") if i % 3 == 0 else one for i, one in enumerate(text)]
+    log.write_text("".join(f"# User@Host{one}" for one in text))
+    told = judged(log)
+    assert "of the time that the log has" in told.headline
+    remark = said(told, "Where the time goes")
+    assert "of all time that the log has, with 33.3 % of the searches in it." in remark.replace(
+        "33 %", "33.3 %"
+    )

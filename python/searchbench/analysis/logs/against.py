@@ -193,8 +193,11 @@ def against(of: Searches, record: Record, judged: Judgement | None = None) -> tu
                     "(`replicates`)."
                 )
                 held = replace(held, remarks=(*held.remarks, told))
-            failed = float(of.failed[of.ns != UNKNOWN].mean()), _failed(treatment)
-            held = _without_failed(held, *failed)
+            known_ns = of.ns != UNKNOWN
+            # What failed sooner than half of the answers came is not among the slowest.
+            slow = of.failed & (of.ns > np.median(of.ns[known_ns & ~of.failed]))
+            of_log, of_slow = (float(own[known_ns].mean()) for own in (of.failed, slow))
+            held = _without_failed(held, of_log, of_slow, _failed(treatment))
             found.append(held if cut is None else _of_slow_ones(held, cut))
     if not found:
         raise RecordError(
@@ -212,9 +215,10 @@ def _failed(treatment: TreatmentResult) -> float:
     return 1 - counts["ok"] / counts.total() if counts.total() else 0.0
 
 
-def _without_failed(of: Against, log: float, lab: float) -> Against:
+def _without_failed(of: Against, log: float, slow: float, lab: float) -> Against:
     """What the shares that failed mean for times, which are of answers only: of the slowest
-    requests of the laboratory, which a high quantile is about, many may be missing.
+    requests of either side, which a high quantile is about, many may be missing. ``slow``: what of
+    the log failed after longer than half of its answers took.
     """
     told = []
     if log:
@@ -224,7 +228,7 @@ def _without_failed(of: Against, log: float, lab: float) -> Against:
         told.append(f"{percent(lab)} of the laboratory's requests failed, and have no time.")
 
     def open_(line: Line) -> bool:
-        return line.answer != "too few" and lab > (1 - line.quantile) / 2
+        return line.answer != "too few" and max(slow, lab) > (1 - line.quantile) / 2
 
     if not any(map(open_, of.lines)):
         return replace(of, remarks=(*told, *of.remarks))

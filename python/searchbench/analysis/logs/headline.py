@@ -78,7 +78,8 @@ def _found(of: LogJudgement, all_: Row) -> Iterator[tuple[int, str]]:
         times = f"{hour.mean_s / hour.usual_s:.2g}"
         yield 3, f"searches took {times} times as long as usual in the hour from {at} on"
     if (first := heaviest(of)) is not None:
-        whole = "of all time" if timed_share(of, all_) is None else "of the time that the log has"
+        every = timed_share(of, all_) is None and threshold(of) is None
+        whole = "of all time" if every else "of the time that the log has"
         yield 2, f"`{named_class(first)}` took {percent(first.share_of_time or 0.0)} {whole}"
     if all_.zero is not None and all_.zero >= MANY:
         yield 1, f"{percent(all_.zero)} found nothing"

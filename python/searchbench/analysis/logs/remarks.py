@@ -261,7 +261,8 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             f"In the hour from {at:%F %R} on ({clock_of(of)}), {hour.n:,} searches {whose}took "
             f"{seconds(hour.mean_s)} on average, {hour.mean_s / hour.usual_s:.2g} times as long as "
             f"in the median of {hour.hours:,} hours ({seconds(hour.usual_s)}). "
-            f"This hour has {percent(hour.share_of_time)} of all the time that searches took.",
+            f"This hour has {percent(hour.share_of_time)} of all the time that "
+            + ("searches took." if threshold(of) is None else "the log has."),
             "To see which server and which class it was, read that hour alone, without --record: "
             f"--since {at:%FT%R} --until {until:%FT%R}.",
         )  # fmt: skip
@@ -271,6 +272,8 @@ def _work(of: LogJudgement, all_: Row) -> Iterator[Remark]:
             f"`{first.name}` takes {100 * (first.share_of_time or 0.0):.0f} % of all time"
             + (
                 f" with {percent(first.share)} of the searches."
+                if timed_share(of, all_) is None and threshold(of) is None
+                else f" that the log has, with {percent(first.share)} of the searches in it."
                 if timed_share(of, all_) is None
                 else f" that the log has, with {percent(first.share_of_timed or 0.0)} of the "
                 "searches whose time it has."
