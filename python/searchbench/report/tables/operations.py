@@ -69,7 +69,7 @@ def costs(methods: Sequence[MethodCurve]) -> Table | None:
         known,
         text("Method", lambda m: named(m.method), 2),
         number("For each row", _per_row),
-        number("Fixed", lambda m: Cell(numbers.human(max(0.0, m.slope.fixed), "s"))),
+        number("Fixed", _fixed),
         text("A line", _line, 1.4),
         number("Exponent", lambda m: of_estimate(m.slope.exponent)),
         text("between", lambda m: Cell(_between(*m.slope.between))),
@@ -114,6 +114,11 @@ def _sent(p: Point) -> Cell:
 
 def _per_row(m: Any) -> Cell:
     return of_estimate(m.slope.per_row) if m.slope.linear else NONE
+
+
+def _fixed(m: Any) -> Cell:
+    fixed = m.slope.fixed
+    return Cell(numbers.human(fixed, "s")) if m.slope.linear and fixed >= 0 else NONE
 
 
 def _line(m: Any) -> Cell:
