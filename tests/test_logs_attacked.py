@@ -392,38 +392,34 @@ def test_hours_that_differ_by_chance_have_no_worst(tmp_path: Path) -> None:
     assert named(took)
 
 
-def test_answers_are_not_held_against_failures(tmp_path: Path) -> None:
-    """Most requests are refused within a millisecond; answers take what they take on record."""
+def failing(path: Path, share: float, status: int, took_s: float) -> Path:
+    """Two hours of nginx: so many of the searches fail, and take so long; others take 50 ms."""
     rng = np.random.default_rng(1)
     lines = []
     for i in range(12_000):
         at = START + timedelta(seconds=i * 0.6)
-        bad = rng.random() < 0.6
-        took = 0.001 if bad else 0.05 * np.exp(0.25 * rng.standard_normal())
+        bad = rng.random() < share
+        took = took_s if bad else 0.05 * np.exp(0.25 * rng.standard_normal())
         lines.append(
             f'10.0.0.1 - - [{at:%d/%b/%Y:%H:%M:%S} +0000] "GET /search?q=w{i % 40} HTTP/1.1" '
-            f'{503 if bad else 200} 10 "-" "x" {took:.4f}\n'
+            f'{status if bad else 200} 10 "-" "x" {took:.4f}\n'
         )
-    (tmp_path / "a.log").write_text("".join(lines))
-    found = held(record_of(tmp_path / "record", 0.05, 0.25), tmp_path / "a.log")
+    path.write_text("".join(lines))
+    return path
+
+
+def test_answers_are_not_held_against_failures(tmp_path: Path) -> None:
+    """Most requests are refused within a millisecond; answers take what they take on record."""
+    log = failing(tmp_path / "a.log", 0.6, 503, 0.001)
+    found = held(record_of(tmp_path / "record", 0.05, 0.25), log)
     assert answers(found) == {"the same"}
     assert any("of the log's searches failed" in text for text in found.remarks)
 
 
 def test_failures_after_a_long_time_leave_the_high_quantiles_open(tmp_path: Path) -> None:
     """Of 100 searches three time out after 10 s; in the laboratory none does."""
-    rng = np.random.default_rng(1)
-    lines = []
-    for i in range(12_000):
-        at = START + timedelta(seconds=i * 0.6)
-        bad = rng.random() < 0.03
-        took = 10.0 if bad else 0.05 * np.exp(0.25 * rng.standard_normal())
-        lines.append(
-            f'10.0.0.1 - - [{at:%d/%b/%Y:%H:%M:%S} +0000] "GET /search?q=w{i % 40} HTTP/1.1" '
-            f'{504 if bad else 200} 10 "-" "x" {took:.4f}\n'
-        )
-    (tmp_path / "a.log").write_text("".join(lines))
-    found = held(record_of(tmp_path / "record", 0.05, 0.25), tmp_path / "a.log")
+    log = failing(tmp_path / "a.log", 0.03, 504, 10.0)
+    found = held(record_of(tmp_path / "record", 0.05, 0.25), log)
     by_quantile = {line.quantile: line.answer for line in found.lines}
     assert by_quantile[0.5] == "the same"
     assert by_quantile[0.99] == "not resolved"

@@ -169,8 +169,8 @@ def measured_again(record: Record) -> Iterator[Finding]:
             f"{len({*aside})} of {len(record.plan.trials)} trials",
             "These were invalid because others used the machine, and were measured once more (run "
             "--again), later than the others of their block. What was measured first is in the "
-            "record's folder void and counts for nothing. No ratio is resolved by blocks that have "
-            "one side from then and the other from before.",
+            "record's folder void and counts for nothing. A ratio is resolved only if two blocks "
+            "or more have both of its sides from before, or both from then.",
             "Nothing, unless it is most of them: then a quieter machine.",
         )
 

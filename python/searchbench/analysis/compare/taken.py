@@ -59,7 +59,7 @@ def why(rival: str, made: float, ratio: Estimate, noise: float) -> str:
 
 def said(rival: str, made: float) -> str:
     """That others took more from the rival, and what that could make, a clause."""
-    much = "any difference in such times" if math.isinf(made) else percent(made - 1)
+    much = "any difference" if math.isinf(made) else percent(made - 1)
     return f"{TAKEN} {rival}, which could make {much}"
 
 
