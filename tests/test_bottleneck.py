@@ -10,11 +10,14 @@ import pytest
 from msgspec import structs
 
 from placing import home, needs
+from records import Study, lognormal
+from searchbench.analysis.judge import judge
 from searchbench.analysis.trial import bottleneck
 from searchbench.analysis.trial.bottleneck import Seen
 from searchbench.analysis.trial.measured import Trace, read_trace
 from searchbench.analysis.trial.placed import explained, read_at_start
 from searchbench.measure.run import run as measure
+from searchbench.record import open_record
 from searchbench.record.roles import FaultDone, RoleRun
 from searchbench.record.trial import (
     CoreTotals,
@@ -456,3 +459,20 @@ def test_kernel_threads_that_serve_a_storage_are_no_mystery(
     assert found[:3] == row[:3]
     assert ("serve the storages" in found[3]) is said
     assert found[4].endswith(row[4])
+
+
+def test_a_little_lateness_of_the_generator_does_not_hold_a_full_server_back(
+    tmp_path: Path,
+) -> None:
+    seconds = 8.0
+    cores = [{"cpu": n, "busy_s": 0.99 * seconds, "interrupts_s": 0.0, "steal_s": 0.0,
+              "idle_s": 0.01 * seconds} for n in range(2)]  # fmt: skip
+    run = Study(blocks=3, seed=3, control=None)
+    run.add("a", server=lognormal(0.010, 0.1), clients=8, seconds=seconds, lag_ns=300_000,
+            extra={"service": {"cpus": [0, 1]}, "server": {"cpu_s": 1.98 * seconds},
+                   "host_window": {"cores": 2, "by_core": cores}})  # fmt: skip
+    judged = judge(open_record(run.write(tmp_path / "r")))
+    (found,) = judged.treatments
+    assert {f.severity for f in judged.findings if f.kind == "generator lag"} == {"warning"}
+    assert found.bottleneck is not None
+    assert found.bottleneck.part == "processor"
