@@ -123,13 +123,16 @@ def test_of_many_that_are_under_way_the_first_ends_the_window() -> None:
     assert (before.done < BEGUN_S * S).all()
 
 
-def said(one: Trial, whole: Trace) -> str:
-    seen = faults._seen(one, whole)
+def said(one: Trial, *traces: Trace) -> str:
+    """What is said of a trial for each trace; the first tells what is normal."""
+    each = [faults._seen(one, whole) for whole in traces]
+    seen = each[0]
     known = isinstance(seen.normal, recovery.Normal)
     figures = {
         key: found
-        for key, value in seen.figures.items()
-        if (found := recovery_said.over_trials([value], "s")) is not None
+        for key in dict.fromkeys(key for s in each for key in s.figures)
+        if (values := [s.figures[key] for s in each if key in s.figures])
+        and (found := recovery_said.over_trials(values, "s")) is not None
     }
     assert one.fault is not None
     return " ".join(
@@ -137,7 +140,8 @@ def said(one: Trial, whole: Trace) -> str:
             FaultResult(
                 role="x", fault=one.fault.fault, of="server", treatment="t", label="a", levels={},
                 resolution_s=0.05,
-                trials=1, back=seen.back, started=int(seen.back), figures=figures,
+                trials=len(each), back=seen.back, started=sum(s.back for s in each),
+                figures=figures,
                 looked_s=seen.looked_s, why="" if known else str(seen.normal),
                 not_within=int(math.isinf(seen.figures.get("normal_s", 0))),
             )
@@ -166,6 +170,17 @@ def test_where_too_little_time_is_left_to_see_it_normal_is_not_known() -> None:
     assert "How long until answers were normal is not known: only 0.5 s were left after it" in late
     told = said(trial(), trace(*crashed()))
     assert "Answers were normal at once after it had been started again (within 50 ms)." in told
+
+
+def test_what_one_trial_of_several_failed_is_said_with_its_range() -> None:
+    """In two of three trials the server failed for a tenth of the requests, in one for all."""
+    due, took, outcome = crashed()
+    down = (due >= BEGUN_S) & (due < AGAIN_S)
+    some = down & (np.arange(due.size) % 10 == 0)
+    usual = np.full(due.size, 0.004)
+    few = trace(due, *fails(usual, np.zeros(due.size, np.uint8), some, "refused"))
+    told = said(trial(), few, few, trace(due, took, outcome))
+    assert "10 % (median; trials: 10 % to 100 %) failed" in told
 
 
 NOTHING = Durable(

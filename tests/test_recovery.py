@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Estimate, OverloadSeen
-from searchbench.analysis.overload import results, until
+from searchbench.analysis.overload import results, sentence, until
 from searchbench.analysis.roles import faults
 from searchbench.analysis.roles.model import FaultResult
 from searchbench.analysis.trial import overload
@@ -359,11 +359,45 @@ def test_over_trials_an_infinite_one_is_in_the_middle_and_in_the_range() -> None
     assert odd is not None
     assert odd.interval is not None
     assert (odd.value, odd.interval.low, odd.interval.high) == (0.1, 0.0, 16.5), "not their mean"
-    assert between(odd.interval) == " (least to greatest of the trials: 0 to 16.5)"
+    assert between(odd.interval) == " (median; trials: 0 to 16.5)"
+    two = over_trials([0.0, 0.8], "share")
+    assert two is not None
+    assert two.value == 0.4, "neither of them is in the middle"
     never = over_trials([math.inf, math.inf], "s")
     assert never is not None
     assert math.isinf(never.value)
     assert never.interval is None
+
+
+def overload_of(failed: float) -> OverloadSeen:
+    return OverloadSeen(
+        before=1, after=3, start_s=10, seconds=5, base_per_s=100, most_per_s=200, times=2.0,
+        offered_per_s=200, answered_per_s=100, in_time_per_s=100 * (1 - failed), failed=failed,
+        limit_s=0.1, in_time="below 100 ms", promise="", normal_s=1.0, looked_s=30,
+        resolution_s=0.05, later=failed / 10, bounds="", why="", lag_p99_s=0.0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("failed", [(0.0, 0.0, 0.8), (0.0, 0.8), (0.0, 0.0, 0.0)])
+def test_failures_of_one_trial_are_said_though_the_middle_one_had_none(
+    failed: tuple[float, ...],
+) -> None:
+    trials = [
+        SimpleNamespace(counts=True, shaped=SimpleNamespace(overloads=(overload_of(f),)))
+        for f in failed
+    ]
+    one: Any = SimpleNamespace(treatment="t01", label="a", levels={}, trials=trials)
+    (found,) = results([one])
+    told = sentence(found)
+    if not any(failed):
+        assert "failed" not in told
+        assert "least to greatest" not in told
+        return
+    assert "failed (" not in told
+    middle = "0 %" if len(failed) == 3 else "40 %"
+    assert f"and {middle} (median; trials: 0 % to 80 %) failed" in told
+    assert "/s (median; trials: 20 to 100) in time" in told
+    assert "(median; trials: 0 % to 8 %) of the time after that" in told
 
 
 @pytest.mark.parametrize("known_first", [False, True])

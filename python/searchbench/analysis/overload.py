@@ -12,7 +12,7 @@ from searchbench.analysis.judgement import (
     TreatmentResult,
 )
 from searchbench.analysis.trial import recovery_said
-from searchbench.analysis.words import digits, percent
+from searchbench.analysis.words import digits
 
 LATE = 0.1  # of the limit: from here on the generator's own lateness may have made answers late
 
@@ -63,14 +63,17 @@ def sentence(found: OverloadResult) -> str:
     of = f" ({digits(first.times)} times the capacity)" if first.times is not None else ""
     many = f"Overload {found.number} of {found.label}" if found.number > 1 else found.label
     said = f"{many}: {digits(first.seconds)} s with up to {digits(first.most_per_s)}/s{of}"
-    offered, answered = (found.figures[k].value for k in ("offered_per_s", "answered_per_s"))
-    said += f"; of {digits(offered)}/s offered {digits(answered)}/s were answered"
+    offered, answered = (found.figures[k] for k in ("offered_per_s", "answered_per_s"))
+    said += f"; of {_rate(offered)} offered {_rate(answered)} were answered"
     if first.limit_s:
-        good = found.figures["in_time_per_s"].value
-        said += f", {digits(good)}/s in time ({first.in_time})"
-    failed = found.figures["failed"].value
-    said += f", and {percent(failed)} failed" if failed else ""
+        said += f", {_rate(found.figures['in_time_per_s'])} in time ({first.in_time})"
+    failed = found.figures["failed"]
+    said += f", and {recovery_said.share(failed)} failed" if recovery_said.ever(failed) else ""
     return f"{said}. {until(found)}"
+
+
+def _rate(found: Estimate) -> str:
+    return f"{digits(found.value)}/s{recovery_said.range_of(found)}"
 
 
 def until(found: OverloadResult) -> str:
@@ -87,10 +90,7 @@ def until(found: OverloadResult) -> str:
             f"Answers were not normal again within the {digits(first.looked_s)} s after it{who}."
             f"{'' if who else recovery_said.now_and_then(found.figures)}{normal}"
         )
-    later = found.figures.get("later")
-    more = ""
-    if later is not None and later.value > 0:
-        more = f" In {percent(later.value)} of the time after that they were not."
+    more = recovery_said.later(found.figures)
     some = recovery_said.of_some(found.trials, found.unknown)
     said = recovery_said.took(took, "after it", first.resolution_s, some)
     return f"{said}.{more}{normal}"

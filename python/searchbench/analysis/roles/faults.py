@@ -25,7 +25,7 @@ from searchbench.analysis.roles.truth import reckoned, updates_reckoned
 from searchbench.analysis.trial import recovery, recovery_said
 from searchbench.analysis.trial.measured import NEVER, Trace, read_trace
 from searchbench.analysis.trial.validity import ERRORS_INVALID
-from searchbench.analysis.words import digits, percent, plural
+from searchbench.analysis.words import digits, plural
 from searchbench.record import Record, Trial
 from searchbench.record.roles import FaultDone, RoleRun
 from searchbench.workload.roles import SERVER
@@ -203,29 +203,32 @@ def sentences(found: FaultResult) -> list[str]:
     if found.started and down is not None:
         again = "went on" if found.fault == "freeze" else "was started again"
         some = "" if found.back else f" in {found.started} of {found.trials} trials"
-        what += f" and {again} after {digits(down.value)} s{some}"
+        what += f" and {again} after {digits(down.value)} s{recovery_said.range_of(down)}{some}"
     first, longest = figures.get("first_error_s"), figures["without_s"]
-    unlike = longest.interval if longest.interval and longest.interval.level == 1 else None
-    without = f"{digits(longest.value)} s{recovery_said.between(unlike)}"
+    without = f"{digits(longest.value)} s{recovery_said.range_of(longest)}"
     lost = figures.get("unanswered_share")
-    if first is None and lost is not None and lost.value > 0:
+    if first is None and lost is not None and recovery_said.ever(lost):
         said.append(
-            f"{what}. Of the requests from the signal on, {percent(lost.value)} were not answered "
-            f"before the drive ended. No good answer came for {without}."
+            f"{what}. Of the requests from the signal on, {recovery_said.share(lost)} were not "
+            f"answered before the drive ended. No good answer came for {without}."
         )
     elif first is None:
         said.append(f"{what}. All requests were answered well, but no answer came for {without}.")
     else:
         failed, part = (figures.get(key) for key in ("error_share", "partial_share"))
-        shares = [f"{percent(e.value)} {word}" for e, word in ((failed, "failed"), (part, "were "
-                  "answered in part")) if e is not None and e.value > 0]  # fmt: skip
+        shares = [
+            f"{recovery_said.share(e)} {word}"
+            for e, word in ((failed, "failed"), (part, "were answered in part"))
+            if e is not None and recovery_said.ever(e)
+        ]
         some = "The"
         if first.n < found.trials:
             some = f"In {first.n} of {found.trials} trials there were bad answers; the"
         meanwhile = f" Of the requests meanwhile, {' and '.join(shares)}." if shares else ""
         said.append(
-            f"{what}. {some} first bad answer came {_seconds(first.value)} after the signal."
-            f"{meanwhile} No good answer came for {without}."
+            f"{what}. {some} first bad answer came {_seconds(first.value)}"
+            f"{recovery_said.range_of(first, _seconds)} after the signal.{meanwhile} No good "
+            f"answer came for {without}."
         )
     said.append(until(found))
     if found.durable is not None:
@@ -257,10 +260,7 @@ def until(found: FaultResult) -> str:
         return (f"Answers were not normal again within the window, {digits(found.looked_s)} s "
                 f"{since}{who}.{'' if who else recovery_said.now_and_then(found.figures)}"
                 f"{recovery_said.normal_is(found.bounds)}")  # fmt: skip
-    later = found.figures.get("later")
-    more = f" In {percent(later.value)} of the time after that they were not." if (
-        later is not None and later.value > 0
-    ) else ""  # fmt: skip
+    more = recovery_said.later(found.figures)
     some = recovery_said.of_some(found.trials, found.unknown)
     normal = recovery_said.normal_is(found.bounds)
     return f"{recovery_said.took(took, since, found.resolution_s, some)}.{more}{normal}"

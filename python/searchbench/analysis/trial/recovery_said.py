@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def over_trials(values: Sequence[float], unit: str) -> Estimate | None:
     of none of them, or one is infinite: the median and the range."""
     if not values:
         return None
-    n, middle = len(values), sorted(values)[len(values) // 2]
+    n, middle = len(values), statistics.median(values)
     low = min(values)
     unlike = max(values) > UNLIKE * middle or low < middle / UNLIKE
     if unlike or not all(map(math.isfinite, values)):
@@ -62,24 +63,46 @@ def over_trials(values: Sequence[float], unit: str) -> Estimate | None:
     return Estimate(float(np.mean(values)), unit, n, span_of)
 
 
-def between(span: Interval | None) -> str:
+def between(span: Interval | None, said: Callable[[float], str] = digits) -> str:
     """An interval of ``over_trials`` after a space, in brackets; empty: there is none."""
     if span is None:
         return ""
-    ends = f"{digits(span.low)} to {digits(span.high)}"
-    return (
-        f" (95 % interval {ends})"
-        if span.level < 1
-        else f" (least to greatest of the trials: {ends})"
-    )
+    ends = f"{said(span.low)} to {said(span.high)}"
+    return f" (95 % interval {ends})" if span.level < 1 else f" (median; trials: {ends})"
+
+
+def range_of(found: Estimate, said: Callable[[float], str] = digits) -> str:
+    """The range of trials that are unlike, as ``between``; empty: the mean stands for all."""
+    span = found.interval
+    return between(span, said) if span is not None and span.level == 1 else ""
+
+
+def share(found: Estimate) -> str:
+    """A share in a sentence, with its range where trials are unlike."""
+    return percent(found.value) + range_of(found, percent)
+
+
+def ever(found: Estimate | None) -> bool:
+    """Is it above nought in any trial?"""
+    if found is None:
+        return False
+    return max(found.value, found.interval.high if found.interval is not None else 0.0) > 0
+
+
+def later(figures: Mapping[str, Estimate]) -> str:
+    """For how much of the time answers were not normal once they had been; empty: never."""
+    found = figures.get("later")
+    if found is None or not ever(found):
+        return ""
+    return f" In {share(found)} of the time after that they were not."
 
 
 def now_and_then(figures: Mapping[str, Estimate]) -> str:
     """Of answers that were not normal again, for how much of the time they were, if ever."""
-    later = figures.get("later")
-    if later is None or later.value >= 1:
+    found = figures.get("later")
+    if found is None or found.value >= 1:
         return ""
-    return f" They were normal at times, for {percent(1 - later.value)} of that time."
+    return f" They were normal at times, for {percent(1 - found.value)} of that time."
 
 
 def took(found: Estimate, since: str, step_s: float, some: str) -> str:
