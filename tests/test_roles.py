@@ -219,7 +219,9 @@ def test_a_late_publish_is_in_the_quantiles_and_no_fault(known: Record) -> None:
 def marker(name: int, took: float, looked: float) -> Seen:
     """One that was found if it took no longer than it was looked for."""
     found = took < looked
-    return Seen(str(name), min(took, looked) - 0.01, took if found else math.inf, looked)
+    shown = name if found else -1
+    latest = took if found else math.inf
+    return Seen(str(name), min(took, looked) - 0.01, latest, looked, shown_ns=shown)
 
 
 def test_markers_that_were_looked_for_too_short_do_not_make_it_look_fast() -> None:
@@ -472,7 +474,7 @@ def test_a_writer_whose_last_requests_are_not_answered_has_died() -> None:
     )  # fmt: skip
     ((kind, severity, number, *_),) = truth.died(run, made)
     assert (kind, severity) == ("the writer died", "invalid")
-    assert "its last 15 of 40 requests" in number
+    assert "the last 15 of 40 requests it sent" in number
     assert "from 2.5 s on" in number
     alive = replace(made, fatal=np.zeros(n, np.bool_))
     assert list(truth.died(run, alive)) == []

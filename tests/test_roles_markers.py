@@ -27,7 +27,7 @@ def median(at: np.ndarray, publish_every_s: float) -> tuple[float, float, float]
     """Commit to visible where all is published at every multiple of a time, and nothing else."""
     took = (np.floor(at / publish_every_s) + 1) * publish_every_s - at
     seen = [
-        Seen(str(i), t - ASK_S, t, SECONDS - a, False, ASK_S)
+        Seen(str(i), t - ASK_S, t, SECONDS - a, False, ASK_S, round(1e3 * (a + t)))
         for i, (a, t) in enumerate(zip(at, took, strict=True))
     ]
     found = visible([seen], 200.0, 0.001)

@@ -2,8 +2,9 @@
 
 Markers are asked for again and again over a connection of its own. A marker became visible after
 the last ask that did not find it was sent, and before the first that did was answered; it is known
-no more closely than that. Markers that one publish has shown are alike, so an interval is at least
-as wide as trials differ.
+no more closely than that. Markers that one publish has shown depend on each other, and so do those
+of one trial. An interval is at least as wide as trials differ; that of one trial as wide as the
+groups of markers differ that one ask has shown.
 
 One that was not found until the drive ended took longer than it was looked for. Nothing more is
 assumed of it: the later ones, which are looked for less long, may be those that take longest, and
@@ -25,12 +26,13 @@ from numpy.typing import NDArray
 from searchbench.analysis.judgement import Estimate, Interval
 from searchbench.analysis.roles.accepted import Written
 from searchbench.analysis.roles.model import Visible
-from searchbench.analysis.stats.intervals import mean_interval
-from searchbench.analysis.trial.latency import LEVEL, interval_ranks, minimum_samples, rank
+from searchbench.analysis.trial.latency import LEVEL, minimum_samples, rank
+from searchbench.analysis.trial.pooled import FOREVER_NS, ends_of_share, pooled_quantile
 from searchbench.record import Record, Trial
 from searchbench.record.roles import RoleRun
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 LAST = 0.1  # of the longest time for which a marker is looked for
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
@@ -42,7 +44,8 @@ class Seen:
     ``latest_s`` infinite: it was not found; ``looked_s``: for how long it was asked for, also
     where the last asks got no answer, so that ``earliest_s`` is less.
     ``lost``: it was found, and later not. ``width_s``: between the last ask that did not find it
-    and the answer to the first that did; both may be before the answer to the write.
+    and the answer to the first that did; both may be before the answer to the write. ``shown_ns``:
+    when the first ask was sent that found it; -1: none.
     """
 
     marker: str
@@ -51,6 +54,7 @@ class Seen:
     looked_s: float
     lost: bool = False
     width_s: float = math.inf
+    shown_ns: int = -1
 
 
 def seen(record: Record, trial: Trial, watcher: RoleRun, made: Written) -> list[Seen]:
@@ -83,7 +87,7 @@ def seen(record: Record, trial: Trial, watcher: RoleRun, made: Written) -> list[
         earliest = max(0, last - int(acknowledged)) / 1e9
         latest = max(0, int(done[first]) - int(acknowledged)) / 1e9
         lost, width_s = len(places) < len(sent) - first, (int(done[first]) - last) / 1e9
-        found.append(Seen(marker, earliest, latest, looked_s, lost, width_s))
+        found.append(Seen(marker, earliest, latest, looked_s, lost, width_s, int(sent[first])))
     return found
 
 
@@ -97,24 +101,14 @@ def visible(
     if not whole:
         return None
     looked = [s.looked_s for s in whole if math.isinf(s.latest_s)]
-    earliest, latest = (_sorted(whole, side) for side in (0, 1))
     quantiles: dict[str, Estimate] = {}
     if len(whole) < minimum_samples(0.5):
-        both = Interval(float(earliest[0]), float(latest[-1]), 1.0, "least to greatest of markers")
+        least, greatest = float(_sorted(whole, 0)[0]), float(_sorted(whole, 1)[-1])
+        both = Interval(least, greatest, 1.0, "least to greatest of markers")
         quantiles["p50"] = Estimate(_middle(whole, 0.5), "s", len(whole), both)
     for name, q in _QUANTILES.items():
-        ranks = interval_ranks(len(whole), q)
-        if ranks is None:
-            continue
-        low, high = float(earliest[ranks[0]]), float(latest[ranks[1]])
-        over = _over_trials(trials, q)
-        if over is not None:
-            low, high = min(low, max(0.0, over.low)), max(high, over.high)
-        interval = Interval(
-            low, high, LEVEL,
-            "order statistics, widened by what asking leaves open and by how trials differ",
-        )  # fmt: skip
-        quantiles[name] = Estimate(_middle(whole, q), "s", len(whole), interval)
+        if len(whole) >= minimum_samples(q):
+            quantiles[name] = Estimate(_middle(whole, q), "s", len(whole), _interval(trials, q))
     known = [s.width_s for s in whole if math.isfinite(s.latest_s)]
     return Visible(
         quantiles,
@@ -138,7 +132,52 @@ def _middle(markers: Sequence[Seen], q: float) -> float:
     return float(sum(_sorted(markers, side)[at] for side in (0, 1))) / 2
 
 
-def _over_trials(trials: Sequence[Sequence[Seen]], q: float) -> Interval | None:
-    """Of the quantile of each trial that has one; None: fewer than two, or not all are known."""
-    found = [_middle(own, q) for own in trials if len(own) >= minimum_samples(q)]
-    return mean_interval(found) if all(map(math.isfinite, found)) else None
+def _interval(trials: Sequence[Sequence[Seen]], q: float) -> Interval | None:
+    """From the lower end by when markers may have been found at the earliest to the upper end by
+    when they were at the latest. None: how trials, or publishes, differ is not known well enough.
+    """
+    there = [own for own in trials if own]
+    ends = [_of_side(there, side, q) for side in (0, 1)]
+    earliest, latest = ends
+    if earliest is None or latest is None:
+        return None
+    method = f"{latest.method}; widened by the time between two asks"
+    return Interval(max(0.0, earliest.low), latest.high, LEVEL, method)
+
+
+def _of_side(trials: Sequence[Sequence[Seen]], side: int, q: float) -> Interval | None:
+    """By the earliest (0) or the latest (1) that each may have been found."""
+    each = [_ns(own, side) for own in trials]
+    pooled = np.sort(np.concatenate(each))
+    found = pooled_quantile(each, pooled, q)
+    span = found.interval if found is not None else None
+    if span is None:
+        return None
+    low, high, method = span.low, span.high, span.method
+    if len(trials) == 1:
+        groups = _by_ask(trials[0], side)
+        # Fewer publishes than markers are needed do not show the quantile, however alike they look.
+        ends = ends_of_share(groups, pooled, q) if len(groups) >= minimum_samples(q) else None
+        if ends is None:
+            return None
+        first, last = (float(pooled[rank(pooled.size, end)]) / 1e9 for end in ends)
+        low, high = min(low, first), max(high, last)
+        method = "the wider of order statistics and Woodruff's, with publishes as clusters"
+    return Interval(low, math.inf if high >= FOREVER_NS / 2e9 else high, LEVEL, method)
+
+
+def _by_ask(markers: Sequence[Seen], side: int) -> list[Ints]:
+    """Those that one ask was the first to find, for each; all that none found are of one group."""
+    by: dict[int, list[Seen]] = {}
+    for one in markers:
+        by.setdefault(one.shown_ns, []).append(one)
+    return [_ns(group, side) for group in by.values()]
+
+
+def _ns(markers: Sequence[Seen], side: int) -> Ints:
+    """Ascending, in nanoseconds; the greatest number for what took forever."""
+    found = _sorted(markers, side)
+    known = np.isfinite(found)
+    ns: Ints = np.where(known, np.rint(1e9 * np.where(known, found, 0)), 0).astype(np.int64)
+    ns[~known] = FOREVER_NS
+    return ns

@@ -76,7 +76,7 @@ def pooled_quantile(parts: Sequence[Nanoseconds], pooled: Nanoseconds, q: float)
     if len(own) < 2:
         return replace(found, interval=None)
     low, high = found.interval.low, found.interval.high
-    if (ends := _ends_of_share(there, pooled, q)) is not None:
+    if (ends := ends_of_share(there, pooled, q)) is not None:
         first, last = (float(pooled[latency.rank(pooled.size, end)]) / 1e9 for end in ends)
         low, high = min(low, first), max(high, last)
     elif max(own) < FOREVER_NS:
@@ -101,7 +101,7 @@ def _tolerated(own: NDArray[np.float64], q: float) -> float:
     return math.exp(min(_YEARS, float(logs.mean()) + factor * float(logs.std(ddof=1))))
 
 
-def _ends_of_share(
+def ends_of_share(
     parts: Sequence[Nanoseconds], pooled: Nanoseconds, q: float
 ) -> tuple[float, float] | None:
     """Between which quantiles of all samples the q-quantile of many more trials is, by the share of
