@@ -217,6 +217,17 @@ def test_what_a_row_costs_is_known_no_better_than_its_blocks_are_alike(
     assert held >= 186
 
 
+def test_each_method_that_differs_at_any_draw_is_named() -> None:
+    """ "b" differs at the first draw, and "c" only at the second."""
+    usual = {draw: ("x", 1, ["1\ta"]) for draw in (0, 1)}
+    other = ("y", 1, ["2\ta"])
+    several = [Returned("a", "", 1, usual), Returned("d", "", 1, usual),
+               Returned("b", "", 1, {0: other, 1: other}),
+               Returned("c", "", 1, {0: usual[0], 1: other})]  # fmt: skip
+    found = differing(several)
+    assert [(d.a, d.b, d.draw) for d in found] == [("a", "b", 0), ("a", "c", 1)]
+
+
 def returned(label: str, rows: list[str], digest: str = "") -> Returned:
     return Returned(label, "", len(rows), {0: (digest or repr(rows), len(rows), rows)})
 
@@ -360,7 +371,7 @@ def test_a_trial_that_failed_does_not_turn_a_median_into_a_mean(fails: bool) -> 
     ]  # fmt: skip
     trials = [
         SimpleNamespace(trial=f"t{b}", block=b, control=False, operation=None, status="ok",
-                        outcomes=["ok"], stage="", reason="", said={})
+                        outcomes=["ok"], stage="", reason="", said={}, beside=[])
         for b in range(1, 6)
     ]  # fmt: skip
     record: Any = SimpleNamespace(

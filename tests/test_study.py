@@ -268,6 +268,8 @@ def test_of_a_study_that_does_not_exist_the_nearest_is_named(base):
 def test_the_shipped_studies_are_right_and_say_what_to_look_for(path):
     study = read_study(path)
     assert len(study.analysis) > 200
+    # A build that has no replicate resolves little: a study that is copied must not teach that.
+    assert study.ingest != "once"
 
 
 def test_checking_a_study_does_not_load_what_only_measuring_needs():

@@ -129,10 +129,13 @@ def _point(record: Record, t: TreatmentResult, rows: int, trials: Sequence[Trial
     failed = failed or next((said for x, r in own if (said := failure(x, r.outcomes))), "")
     if not values and not failed:
         failed = next((f"{x.stage}: {x.reason}" for x, _ in own if x.status == "failed"), "")
+    # The server's CPU is of the whole window: of set-up and clean-up, and of roles beside it, too.
+    shared = any(not run.idle for x, _ in own for run in x.beside)
+    only = not shared and not (about and about.untimed)
     cpu = [
         r.figures["cpu_s_per_query"].value
         for _, r in own
-        if r.counts and "cpu_s_per_query" in r.figures
+        if only and r.counts and "cpu_s_per_query" in r.figures
     ]
     received = [_received(record, x) for x, r in own if r.counts and values]
     return Point(

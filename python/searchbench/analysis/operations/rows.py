@@ -16,6 +16,7 @@ from searchbench.record import Record, Trial
 from searchbench.workload.operations.differing import first_differing
 
 ROWS = "rows"
+IN_BLOCK = ", in block "  # in the label of what a method returned otherwise than in its first trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def every_way(record: Record, trials: Sequence[Trial], label: str, held: str) ->
     """
     found: list[Returned] = []
     for trial in trials:
-        where = f"{label}, in block {trial.block}" if found else label
+        where = f"{label}{IN_BLOCK}{trial.block}" if found else label
         one = returned(record, trial, where, held)
         if not any(_alike(one, other) for other in found):
             found.append(one)
@@ -65,8 +66,10 @@ def _digest(row: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def differing(several: Sequence[Returned], *, ordered: bool = False) -> list[RowDifference]:
-    """Of methods that were asked the same: those that returned something else than the most did."""
-    found = []
+    """Of methods that were asked the same: those that returned something else than the most did,
+    each with the first draw that shows it.
+    """
+    found: dict[str, RowDifference] = {}
     kinds: dict[str, list[Returned]] = {}
     draws = sorted({draw for each in several for draw in each.answers})
     for draw in draws:
@@ -78,10 +81,10 @@ def differing(several: Sequence[Returned], *, ordered: bool = False) -> list[Row
             continue
         most = max(kinds.values(), key=len)
         for others in kinds.values():
-            if others is not most:
-                found += [_difference(most[0], each, draw, len(most), ordered) for each in others]
-        break  # the first draw that differs says it
-    return found
+            for each in others if others is not most else ():
+                if each.label not in found:
+                    found[each.label] = _difference(most[0], each, draw, len(most), ordered)
+    return [*found.values()]
 
 
 def _difference(a: Returned, b: Returned, draw: int, alike: int, ordered: bool) -> RowDifference:

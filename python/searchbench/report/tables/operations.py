@@ -14,6 +14,7 @@ from typing import Any
 from searchbench.analysis.compare.pairs import of
 from searchbench.analysis.judgement import Comparison
 from searchbench.analysis.operations.model import MethodCurve, OperationResult, Point
+from searchbench.analysis.operations.rows import IN_BLOCK
 from searchbench.report.document.blocks import Cell, Table
 from searchbench.report.document.text import line, short
 from searchbench.report.tables import numbers
@@ -70,7 +71,7 @@ def costs(methods: Sequence[MethodCurve]) -> Table | None:
         text("Method", lambda m: named(m.method), 2),
         number("For each row", _per_row),
         number("Fixed", _fixed),
-        text("A line", _line, 1.4),
+        text("Straight line", _line, 1.4),
         number("Exponent", lambda m: of_estimate(m.slope.exponent)),
         text("between", lambda m: Cell(_between(*m.slope.between))),
     )
@@ -123,7 +124,7 @@ def _fixed(m: Any) -> Cell:
 
 def _line(m: Any) -> Cell:
     worst = numbers.percent(m.slope.worst)
-    return Cell("yes" if m.slope.linear else "no", "", f"off by up to {worst}")
+    return Cell(f"within {worst}") if m.slope.linear else Cell("no", "", f"off by up to {worst}")
 
 
 def _between(low: int, high: int) -> str:
@@ -227,7 +228,8 @@ def _verdict(c: Comparison) -> dict[str, Any]:
 def _same_rows(row: Row) -> Cell:
     o, others = row
     labels = {m.label: _way(m.method, m.system) for m in o.methods if m.others == others}
-    other = [labels[d.b] for d in o.differing if d.b in labels]
+    of = dict.fromkeys(d.b.partition(IN_BLOCK)[0] for d in o.differing)
+    other = [labels[name] for name in of if name in labels]
     if other:
         return Cell("differ", "", "; ".join(other), tone="bad")
     answered = sum(m.points[0].seconds is not None for m in o.methods if m.others == others)
