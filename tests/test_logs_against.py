@@ -18,6 +18,7 @@ from searchbench.analysis.logs.against import (
     Line,
     _held,
     _lines,
+    _sentence,
     _Side,
     _without_failed,
     against,
@@ -82,7 +83,7 @@ def test_equal_times_are_called_the_same_by_class(tmp_path: Path) -> None:
         assert (one.log_s, one.lab_s) == pytest.approx((median, median), rel=0.05)
         assert one.interval is not None
         assert one.interval.low < 1 < one.interval.high
-    assert found.sentence.startswith("The laboratory tells the truth about production: of 6")
+    assert found.sentence.startswith("The laboratory tells the truth about production")
     assert found.shares["slow"] == pytest.approx((0.5, 0.5), abs=0.02)
 
 
@@ -237,3 +238,29 @@ def test_failures_of_either_side_leave_the_quantiles_open_that_they_may_be_beyon
     held = _without_failed(found, log, slow, lab=lab)
     assert (line(held, ALL, 0.99).answer == "not resolved") is open_
     assert line(held, ALL, 0.5).answer == "the same"
+
+
+@pytest.mark.parametrize(
+    ("answers", "begins"),
+    [
+        (("the same",) * 6, "The laboratory tells the truth about production: of 6"),
+        (
+            ("the same",) * 4 + ("too few", "not resolved"),
+            "The laboratory tells the truth about production, as far as is known: of 6",
+        ),
+        (
+            ("the same", *["not resolved"] * 5, *["too few"] * 3),
+            "Too little is known to say whether the laboratory tells the truth about production: "
+            "of 9 quantiles 1 is the same within 10%",
+        ),
+        (
+            ("the same", "slower", "not resolved"),
+            "The laboratory tells the truth about production in part: of 3",
+        ),
+    ],
+)
+def test_what_is_known_of_a_part_is_not_said_of_the_whole(
+    answers: tuple[Any, ...], begins: str
+) -> None:
+    lines = [Line("x", 0.5, (9, 9), 1.0, 1.0, 1.0, None, answer) for answer in answers]
+    assert _sentence(lines).startswith(begins)

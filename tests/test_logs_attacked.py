@@ -18,14 +18,16 @@ import pytest
 from records import Study, by_query
 from replaying import about, written
 from searchbench.analysis.logs.against import Against, against
+from searchbench.analysis.logs.headline import headline
 from searchbench.analysis.logs.judge import judge_log
-from searchbench.analysis.logs.model import LogJudgement
+from searchbench.analysis.logs.model import LogJudgement, Moment
 from searchbench.logs import record as records
 from searchbench.logs.counts import Counts, Options, count
 from searchbench.logs.entries import read_entries
 from searchbench.logs.searches import searches_of
 from searchbench.logs.sources import find
 from searchbench.record import open_record
+from searchbench.report.tables.logs import _waited
 
 START = datetime(2026, 11, 20, 9)
 
@@ -271,6 +273,39 @@ def ql(second: int, text: str, failed: bool) -> str:
         f"/* {at:%a %b %d %H:%M:%S}.000 {at.year} conn 2 real 3.000 wall 3.000 found 0 */ SELECT * "
         f"FROM part1 WHERE MATCH('{text}') LIMIT 0,10{end}\n"
     )
+
+
+def asked(second: int, word: str) -> str:
+    """A line of a web server's log, which does not say how much was found."""
+    at = START + timedelta(seconds=second)
+    return (
+        f'10.0.0.1 - - [{at:%d/%b/%Y:%H:%M:%S} +0000] "GET /search?q={word} HTTP/1.1" 200 10 "-" '
+        '"x" 0.003\n'
+    )
+
+
+def test_what_found_nothing_is_of_the_logs_that_say_it(tmp_path: Path) -> None:
+    """Of 9,000 searches nothing is known; of 100 others a half found nothing."""
+    (tmp_path / "access.log").write_text("".join(asked(i, f"w{i}") for i in range(9000)))
+    hits = [plain(i, text=f"v{i}") for i in range(100)]
+    nothing = [one.replace("rel 9", "rel 0") if i % 2 else one for i, one in enumerate(hits)]
+    (tmp_path / "plain.log").write_text("".join(nothing))
+    found = judged(tmp_path / "access.log", tmp_path / "plain.log")
+    assert found.all is not None
+    assert (found.all.n, found.all.hits_known) == (9100, 100)
+    assert "found nothing" not in headline(found)
+    assert said(found, "No hits") == (
+        "The log says of 100 of the 9,100 searches how much they found: 50 % of these found "
+        "nothing."
+    )
+    alone = judged(tmp_path / "plain.log")
+    assert "50 % found nothing" in headline(alone)
+    assert said(alone, "No hits").startswith("50 % of the searches found nothing")
+
+
+def test_the_time_of_a_minute_in_all_is_that_of_the_searches_whose_time_is_known() -> None:
+    one = Moment(0, 10_000, 1.0, 1.0, 1.0, "x", 0, 0, 100)
+    assert _waited(one) == 100.0
 
 
 def test_no_cache_saves_what_failed(tmp_path: Path) -> None:

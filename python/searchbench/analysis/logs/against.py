@@ -497,10 +497,19 @@ def _sentence(lines: Sequence[Line]) -> str:
         if by[answer]:
             told = "not resolved" if answer == "not resolved" else "of too few searches"
             parts.append(f"{_are(by[answer])} {told}")
-    truth = "tells the truth about production" if not (by["faster"] or by["slower"]) else (
-        "does not tell the truth about production" if not by["the same"] else
-        "tells the truth about production in part")  # fmt: skip
-    return f"The laboratory {truth}: of {len(own)} quantiles " + _listed(parts) + "."
+    if not (by["faster"] or by["slower"]):
+        truth = "The laboratory tells the truth about production"
+        if 2 * known < len(own):
+            truth = (
+                "Too little is known to say whether the laboratory tells the truth about production"
+            )
+        elif known < len(own):
+            truth += ", as far as is known"
+    elif not by["the same"]:
+        truth = "The laboratory does not tell the truth about production"
+    else:
+        truth = "The laboratory tells the truth about production in part"
+    return f"{truth}: of {len(own)} quantiles " + _listed(parts) + "."
 
 
 def _are(lines: Sequence[Line]) -> str:

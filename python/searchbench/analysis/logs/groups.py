@@ -125,6 +125,7 @@ class Groups:
             seen,
             resolution_s,
             timed / whole["timed"] if timed and whole["timed"] else None,
+            known,
         )
 
     def by(self, kind: str, whole: dict[str, int], most: int) -> tuple[Row, ...]:

@@ -17,6 +17,7 @@ from searchbench.analysis.logs.remarks import (
     bound,
     has_fields,
     heaviest,
+    hits_of_all,
     named_class,
     percent,
     seconds,
@@ -81,7 +82,7 @@ def _found(of: LogJudgement, all_: Row) -> Iterator[tuple[int, str]]:
         every = timed_share(of, all_) is None and threshold(of) is None
         whole = "of all time" if every else "of the time that the log has"
         yield 2, f"`{named_class(first)}` took {percent(first.share_of_time or 0.0)} {whole}"
-    if all_.zero is not None and all_.zero >= MANY:
+    if all_.zero is not None and all_.zero >= MANY and hits_of_all(all_):
         yield 1, f"{percent(all_.zero)} found nothing"
     if of.repeats is not None and of.repeats.repeated >= MANY:
         yield 1, f"{percent(of.repeats.repeated)} repeated an earlier one"

@@ -59,6 +59,7 @@ class Sum:
             own["errors"] / max(1, n) if own["errors"] or with_errors else None,
             own["partial"] / max(1, n),
             0.0,
+            hits_known=own["hits_known"],
         )
 
 

@@ -143,6 +143,7 @@ class Minutes:
             self._slowest(worst),
             int(self.zero[row].sum()),
             int(self.errors[row].sum()),
+            int(timed.sum()),
         )
 
     def worst(self, most: int) -> tuple[Moment, ...]:
@@ -195,6 +196,7 @@ class Minutes:
             self._slowest(i),
             int(self.zero[i]),
             int(self.errors[i]),
+            int(self.timed[i]),
         )
 
     def _slowest(self, i: int) -> str:

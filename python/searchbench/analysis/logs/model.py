@@ -16,8 +16,9 @@ class Row:
     """A group of requests: how many, how long, what came of them.
 
     Shares are of the group, but ``share``, ``share_of_time`` and ``share_of_timed``, which are of
-    all searches, of all time that the log has, and of the searches whose time it has. None: the log
-    does not say. ``quantiles_s``: p50, p90, p95, p99, p99.9; 0 is below the resolution.
+    all searches, of all time that the log has, and of the searches whose time it has; and ``zero``
+    and ``mean_hits``, which are of the ``hits_known`` searches of which it has the hits. None: the
+    log does not say. ``quantiles_s``: p50, p90, p95, p99, p99.9; 0 is below the resolution.
     ``p95_between_s``: the ends of its interval (``Spread.between_s``). ``times``: all of them, as
     the clock of the log lets them be known. ``resolution_s``: of a server its own.
     """
@@ -39,12 +40,14 @@ class Row:
     times: Spread | None = field(default=None, compare=False, repr=False)
     resolution_s: float | None = None
     share_of_timed: float | None = None
+    hits_known: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
     """A minute: its beginning (seconds since 1970), and the search that took longest in it.
 
+    ``timed``: of how many of its ``n`` searches the log has the time, of which ``mean_s`` is.
     ``p95_at_most_s``: a minute keeps its times in two buckets a doubling, so its p95 is no longer
     than that, and at most 1.42 times shorter.
     """
@@ -57,6 +60,7 @@ class Moment:
     slowest: str
     zero: int
     errors: int
+    timed: int
 
 
 @dataclass(frozen=True, slots=True)

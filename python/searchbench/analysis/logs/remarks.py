@@ -306,6 +306,11 @@ def heaviest(of: LogJudgement) -> Row | None:
     return classes[0] if share >= 0.25 and share > 1.5 * of_timed else None
 
 
+def hits_of_all(row: Row) -> bool:
+    """Whether the log says of all searches how much they found, or nearly."""
+    return row.hits_known >= _ALL * row.n
+
+
 def named_class(row: Row) -> str:
     """The name of a class within a sentence: in one line, and cut if it would fill it."""
     name = " ".join(row.name.split()).replace("`", "'")
@@ -329,6 +334,11 @@ def _answers(of: LogJudgement, all_: Row) -> Iterator[Remark]:
                       "nothing cannot be counted.")  # fmt: skip
     elif all_.zero >= MANY:
         text = f"{percent(all_.zero)} of the searches found nothing"
+        if not hits_of_all(all_):
+            text = (
+                f"The log says of {all_.hits_known:,} of the {all_.n:,} searches how much they "
+                f"found: {percent(all_.zero)} of these found nothing"
+            )
         yield Remark("note", "No hits", f"{text}{_nothing_over_time(of, all_)}.")
     told = [row for row in of.by.get("server", ()) if row.errors is not None]
     if all_.errors is None and told:

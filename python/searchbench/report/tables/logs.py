@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 
 from searchbench.analysis.logs.model import Asked, LogJudgement, Moment, Row
-from searchbench.analysis.logs.remarks import seconds
+from searchbench.analysis.logs.remarks import hits_of_all, seconds
 from searchbench.analysis.logs.repeats import Repeats
 from searchbench.analysis.logs.tenths import Tenth, limits
 from searchbench.report.document.blocks import Cell, Table
@@ -46,13 +46,21 @@ def groups(title: str, rows: Sequence[Row], of: LogJudgement) -> Table:
         number("Of all time", lambda r: share(r.share_of_time), when=timed),
         *(number(name, time(name), when=timed) for name in ("p50", "p95", "p99")),
         number("Longest", time("max"), when=timed),
-        number("No hits", lambda r: share(r.zero), when=any(r.zero is not None for r in rows)),
+        number("No hits", _no_hits, when=any(r.zero is not None for r in rows)),
         number("Failed", lambda r: share(r.errors), when=any(r.errors for r in rows)),
         number("In part", lambda r: share(r.partial), when=any(r.partial for r in rows)),
         number("From cache", lambda r: share(r.cached), when=any(r.cached for r in rows)),
         number("CPU ms", lambda r: known(r.cpu_ms, digits), when=any(r.cpu_ms for r in rows)),
         number("Reads", lambda r: known(r.ios, digits), when=any(r.ios for r in rows)),
     )
+
+
+def _no_hits(row: Row) -> Cell:
+    """The share, with of how many searches it is, where the log has the hits of a part."""
+    found = share(row.zero)
+    if row.zero is None or hits_of_all(row):
+        return found
+    return replace(found, below=f"of {count(row.hits_known)}")
 
 
 def tenths_of(rows: Sequence[Tenth], resolution_s: float | None) -> Table:
@@ -164,8 +172,8 @@ def minutes(rows: Sequence[Moment]) -> Table:
 
 
 def _waited(of: Moment) -> float | None:
-    """How long all searches of a minute took together."""
-    return None if of.mean_s is None else of.mean_s * of.n
+    """How long the searches of a minute took together, as far as the log has their times."""
+    return None if of.mean_s is None else of.mean_s * of.timed
 
 
 def caches(of: Repeats) -> Table:
