@@ -408,6 +408,10 @@ def test_the_same_command_again_measures_nothing_and_says_so(
     [
         ([], "name what to load"),
         (["http://127.0.0.1:1"], "nothing to send"),
+        (
+            ["old=http://127.0.0.1:1/x", "new=http://127.0.0.1:2/y"],
+            "old names the path /x, and new names /y: all targets are asked the same",
+        ),
         (["http://127.0.0.1:1/", "--clients", "1", "--rate", "5"], "one kind of load"),
         (["http://127.0.0.1:1/", "--clients", "1:x"], "nor a range"),
         (["http://127.0.0.1:1/", "--clients", "1.5"], "whole numbers"),

@@ -30,8 +30,8 @@ def verify(
 ) -> int:
     """Send every distinct query to every system of a study, and compare what they return.
 
-    Nothing is timed. Exits with 1 if a query differs at the level that the study requires, or if a
-    system failed.
+    Nothing is timed. Exits with 1 if a query differs at the level that the study requires, if only
+    one of two systems answers it, or if a system failed.
 
     Parameters
     ----------
@@ -77,9 +77,8 @@ def verify(
             return 130
         found = agreements(kept)
         failed = [t for t in kept.trials if t.status != "ok"]
-    share = {"totals": "totals_match", "set": "top_k_set_match", "order": "top_k_order_match"}
-    required = share.get(read.agreement.require)
-    differ = required is not None and any(_least(a, required) < 1 for a in found)
+    required = read.agreement.require != "none"
+    differ = required and any(map(_differ, found))
     if as_json:
         out.as_json([asdict(a) for a in found])
         return 1 if differ or failed else 0
@@ -93,14 +92,15 @@ def verify(
         if finding.kind == "nothing found":
             out.say(f"\n? nothing found: {finding.number}. {finding.meaning} {finding.remedy}")
     _measures(found)
-    _examples(found, required)
+    _examples(found, required=required)
     return 1 if differ or failed else 0
 
 
-def _least(found: Agreement, required: str) -> float:
-    """The share that is the same; where no query lists a hit, none differs."""
-    share: float | None = getattr(found, required)
-    return 1.0 if share is None else share
+def _differ(found: Agreement) -> bool:
+    """Whether any query differs at the level that the study requires, or is answered by one side
+    alone, or none was answered by both. What cannot be decided (lists without an order) is none.
+    """
+    return bool(found.differing or found.only_a or found.only_b or not found.queries)
 
 
 def _shares(found: Sequence[Agreement]) -> None:
@@ -121,20 +121,26 @@ def _shares(found: Sequence[Agreement]) -> None:
             "without hits": a.without_hits,
             "RBO": "-" if a.rbo_mean is None else f"{a.rbo_mean:.3f}",
             "": "causes: " * bool(a.causes)
-            + ", ".join(f"{n} {cause}" for cause, n in a.causes.items()),
+            + ", ".join(f"{n} {cause}" for cause, n in a.causes.items())
+            + "; " * bool(a.causes and (a.dropped_a or a.dropped_b))
+            + ", ".join(
+                f"{n} cannot be asked of {label}"
+                for n, label in ((a.dropped_a, a.label_a), (a.dropped_b, a.label_b))
+                if n
+            ),
         }
         for number, a in enumerate(found, start=1)
     ]
     out.table(list(rows[0]), [list(row.values()) for row in rows])
 
 
-def _examples(found: Sequence[Agreement], required: str | None) -> None:
+def _examples(found: Sequence[Agreement], *, required: bool) -> None:
     """Queries that differ; of many pairs, those that differ in what the study requires first."""
     from searchbench.terminal import out
     from searchbench.terminal.differences import difference
 
-    def worst(agreement: Agreement) -> float:
-        return _least(agreement, required) if required else 1.0
+    def worst(agreement: Agreement) -> int:
+        return -agreement.differing if required else 0
 
     differing = sorted((a for a in found if a.examples), key=worst)
     for agreement in differing[:_PAIRS]:

@@ -283,10 +283,10 @@ def _whole(cpus: str | Sequence[int]) -> list[int]:
 
 
 def _systems(asked: Asked) -> tuple[dict[str, dict[str, Any]], str]:
-    """The [systems] tables by name, and the path in the first target."""
+    """The [systems] tables by name, and the path in the targets, which is one for all."""
     found: dict[str, dict[str, Any]] = {}
-    path = ""
-    for number, text in enumerate(asked.targets):
+    path = whose = ""
+    for text in asked.targets:
         name, addresses = named(text)
         for address in addresses:
             if "://" not in address:
@@ -295,8 +295,15 @@ def _systems(asked: Asked) -> tuple[dict[str, dict[str, Any]], str]:
                     "http://127.0.0.1:10041 or mysql://127.0.0.1:3306/DATABASE"
                 )
         target = target_of(name, addresses, remote=asked.remote)
-        if number == 0:
-            path = target.path
+        own = target.path if target.path != "/" or asked.requests is None else ""
+        if path and own and own != path:
+            raise SearchbenchError(
+                f"{whose} names the path {path}, and {target.name} names {own}: all targets are "
+                "asked the same, so measure each path by itself, or give all paths in --requests "
+                "FILE and leave them out of the targets"
+            )
+        if own and not path:
+            path, whose = own, target.name
         if target.name in found:
             raise SearchbenchError(
                 f"two systems are called {target.name}; name them, as in "
@@ -351,7 +358,7 @@ def _replaced(word: str, shown: Mapping[str, str]) -> str:
 
 
 def _requests(asked: Asked, path: str) -> dict[str, Any]:
-    """The [requests] table: a file, or the path that the first target names."""
+    """The [requests] table: a file, or the path that the targets name."""
     method = _given(method=asked.method)
     if asked.requests is not None:
         if path not in ("", "/"):
