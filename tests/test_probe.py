@@ -150,6 +150,38 @@ def test_the_times_that_control_groups_were_stopped_are_read(tmp_path: Path) -> 
     assert kernel.throttled(tmp_path / "none") is None
 
 
+def test_the_groups_of_a_process_are_its_own_and_those_above(tmp_path: Path) -> None:
+    proc, groups = tmp_path / "proc", tmp_path / "cgroup"
+    for pid, group in (("self", "/ours"), ("7", "/system.slice/mariadb.service")):
+        (proc / pid).mkdir(parents=True)
+        (proc / pid / "cgroup").write_text(f"0::{group}\n")
+    limited = groups / "system.slice" / "mariadb.service"
+    limited.mkdir(parents=True)
+    for folder in (limited, limited.parent):
+        (folder / "cpu.stat").write_text("nr_throttled 3\n")
+    own = list(kernel.limit_files(7, proc, groups))
+    assert own == [limited / "cpu.stat", limited.parent / "cpu.stat"]
+    assert list(kernel.limit_files("self", proc, groups)) == []
+    assert list(kernel.limit_files(8, proc, groups)) == []
+
+
+def test_a_limit_of_a_system_that_ran_already_is_seen_and_begins_at_nought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat, pid = tmp_path / "cpu.stat", psutil.Process().pid
+    stat.write_text("nr_throttled 70\n")
+    monkeypatch.setattr(
+        kernel, "limit_files", lambda process="self": [stat] if process == pid else []
+    )
+    for attached in (True, False):
+        with Probe(lambda: [psutil.Process()], interval_s=10.0, attached=attached) as machine:
+            stat.write_text("nr_throttled 75\n")
+            machine.mark()
+        stopped = machine.table(0).column("throttled").to_pylist()
+        assert stopped == ([0, 5, 5] if attached else [None] * 3)
+        stat.write_text("nr_throttled 70\n")
+
+
 def test_who_else_ran_is_named_without_the_server_and_ourselves() -> None:
     before = {1: Process("init", 0, 1, 9.0), 5: Process("make", 1, 7, 2.0),
               6: Process("cc1", 5, 8, 1.5), 7: Process("server", 1, 9, 3.0),

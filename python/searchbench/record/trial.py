@@ -320,7 +320,8 @@ class HostTotals(msgspec.Struct, frozen=True, kw_only=True):
     """The machine over the measured window: CPU seconds over all cores.
 
     ``stalled_*``: seconds in which some task waited for it (pressure stall information).
-    ``throttled``: how often a control group of ours, or one above it, was stopped at its CPU limit.
+    ``throttled``: how often a control group of ours, or of a system that ran already, or one above
+    it, was stopped at its CPU limit.
     ``others``: of the processes of this machine that are neither the server's nor ours, the
     busiest by name and ``KERNEL``, with their CPU seconds on any core in the whole drive.
     ``shared``: the user said that others work on the machine too. ``running``, ``blocked``: how

@@ -134,7 +134,7 @@ class Conductor:
     def _trial(self, trial: Trial, opened: Opened, position: int, spill: Path) -> Run:
         """One trial, from start to end. A failure is an outcome with its phase and its reason."""
         session, began_unix_ns = self._session(trial, opened), time.time_ns()
-        with Probe(session.processes) as machine:
+        with Probe(session.processes, attached=session.attached) as machine:
             session.mark = machine.mark
             run = Run(session, opened, _heading(trial, opened, position), spill, machine)
             if trial.traced:

@@ -157,12 +157,20 @@ def links() -> Iterator[dict[str, Any]]:
             }
 
 
-def limit_files() -> Iterator[Path]:
-    """The statistics of our own control group and of those above it that may have a CPU limit."""
-    for _, controllers, group in (line.split(":", 2) for line in _lines("/proc/self/cgroup")):
+def limit_files(
+    process: int | str = "self",
+    proc: Path = Path("/proc"),
+    groups: Path = Path("/sys/fs/cgroup"),
+) -> Iterator[Path]:
+    """The statistics of a process's control group and of those above it that may have a CPU limit.
+
+    None of a process that has ended, or whose group cannot be seen from here.
+    """
+    whole = _lines(str(proc / str(process) / "cgroup"))
+    for _, controllers, group in (line.split(":", 2) for line in whole):
         if controllers and "cpu" not in controllers.split(","):
             continue
-        top = Path("/sys/fs/cgroup", "cpu" if controllers else "")
+        top = groups / "cpu" if controllers else groups
         own = top / group.lstrip("/")
         for folder in (own, *own.parents):
             path = folder / "cpu.stat"

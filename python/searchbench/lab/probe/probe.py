@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
@@ -30,17 +31,22 @@ _ROWS = 2_000
 class Probe:
     """A context that samples until it is left. ``servers``: the roots of process trees, each time.
 
+    ``attached``: they ran already, so a CPU limit of their own groups is none that was asked for.
     ``others``: after a drive, CPU seconds in it of processes that are neither theirs nor ours, by
     name. ``failure``: why it ended before it was left; else empty.
     """
 
-    def __init__(self, servers: Roots, interval_s: float = 0.1) -> None:
+    def __init__(self, servers: Roots, interval_s: float = 0.1, *, attached: bool = False) -> None:
         self.others: dict[str, float] = {}
         self.failure = ""
         self._servers = servers
         self._interval_s = interval_s
         self._server = Server(servers)
-        self._limits = list(kernel.limit_files())
+        self._attached = attached
+        self._grouped: set[int] = set()
+        # By file, how often its group was stopped: at its first sample, and at its last.
+        self._stopped: dict[Path, tuple[int, int]] = {}
+        self._look_for_limits(kernel.limit_files())
         self._rows: list[dict[str, Any]] = []
         self._tables: list[pa.Table] = []
         self._count = 0
@@ -95,14 +101,13 @@ class Probe:
 
     def _sample(self) -> None:
         with self._lock:
-            own, limited = os.times(), [kernel.throttled(path) for path in self._limits]
-            known = [n for n in limited if n is not None]
+            own, stopped = os.times(), self._throttled()
             row = {
                 "t": time.time_ns(),
                 **self._server.sample(),
                 **kernel.sample(),
                 "client_cpu_s": own.user + own.system,
-                "throttled": sum(known) if known else None,
+                "throttled": stopped,
             }
             if self._count % _FREQUENCY_EVERY == 0:
                 row["core_mhz"] = kernel.mhz()
@@ -110,6 +115,24 @@ class Probe:
             self._rows.append(row)
             if len(self._rows) >= _ROWS:
                 self._pack()
+
+    def _throttled(self) -> int | None:
+        """How often groups were stopped at their limits since each was first seen."""
+        if self._attached:
+            for pid in {process.pid for process in self._servers()} - self._grouped:
+                self._grouped.add(pid)
+                self._look_for_limits(kernel.limit_files(pid))
+        for path, (first, last) in self._stopped.items():
+            now = kernel.throttled(path)
+            self._stopped[path] = first, last if now is None else now
+        grown = [last - first for first, last in self._stopped.values()]
+        return sum(grown) if grown else None
+
+    def _look_for_limits(self, files: Iterable[Path]) -> None:
+        for path in files:
+            first = kernel.throttled(path)
+            if first is not None:
+                self._stopped.setdefault(path, (first, first))
 
     def _pack(self) -> None:
         if self._rows:
