@@ -125,6 +125,7 @@ def test_each_stage_is_seen_by_the_requests_that_were_due_in_it() -> None:
     first, second = found.stages
     assert (first.judged, first.requests, first.answered) == (True, 100, 100)
     assert (second.judged, second.requests, second.answered) == (False, 100, 80)
+    assert (first.came, second.came) == (100, 80)
     assert first.p50_s == first.p99_s == pytest.approx(0.001)
     assert second.p50_s == pytest.approx(0.003)
     assert second.p99_s == math.inf, "a fifth had no good answer"
@@ -132,6 +133,26 @@ def test_each_stage_is_seen_by_the_requests_that_were_due_in_it() -> None:
     # What is judged does not see the other stage.
     assert shaped.within(trial, trace).due.max() < 10e9
     assert shaped.of_trial(Trial(trial="t", treatment="t01", block=1), trace) is None
+
+
+def test_what_waits_in_a_queue_is_answered_a_second_where_it_comes() -> None:
+    """Ten a second are all that is served: of 40 a second for 5 s, all but 50 come later."""
+    due = np.concatenate((np.arange(0, 10, 0.1), np.arange(10, 15, 0.025), np.arange(15, 40, 0.1)))
+    free = 0.0
+    done = []
+    for at in due:
+        free = max(free, float(at)) + 0.1
+        done.append(free)
+    due_ns, done_ns = ((np.array(x) * 1e9).astype(np.int64) for x in (due, done))
+    query, well = np.zeros(len(due), np.uint32), np.zeros(len(due), np.uint8)
+    trace = Trace(query, well, due_ns, due_ns, due_ns, done_ns, (0, 10_000_000_000))
+    stages = [[10, 10], [5, 40], [25, 10]]
+    trial = Trial(trial="t", treatment="t01", block=1, load=Load(stages=stages))
+    found = shaped.of_trial(trial, trace)
+    assert found is not None
+    second = found.stages[1]
+    assert (second.requests, second.answered) == (200, 200)
+    assert second.came == pytest.approx(50, abs=1)
 
 
 STUDY = """question = "What does a spike do?"

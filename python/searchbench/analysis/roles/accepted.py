@@ -20,9 +20,10 @@ FATAL = ("refused", "reset", "timed_out", "truncated")
 
 @dataclass(frozen=True)
 class Written:
-    """A writer's requests in a trial: those that were begun, in order. Instants in ns, -1: never.
+    """A writer's requests in a trial: those that were due, in order. Instants in ns, -1: never.
 
     ``well``: the engine took all of its documents; ``doubt``: nobody knows whether it did.
+    ``unsent``: it was due, and had not been sent when the drive ended.
     """
 
     request: Ints
@@ -38,6 +39,12 @@ class Written:
     kind: NDArray[np.object_]
     marker: NDArray[np.object_]
     error: NDArray[np.object_]
+
+    @property
+    def unsent(self) -> NDArray[np.bool_]:
+        """By request."""
+        found: NDArray[np.bool_] = (self.sent < 0) & ~self.fatal
+        return found
 
 
 def written(record: Record, trial: Trial, run: RoleRun) -> Written:
@@ -76,13 +83,14 @@ def of_writer(made: Written, window: tuple[int, int], run: RoleRun) -> dict[str,
     if clocked:
         found["offered_per_s"] = float(made.documents[due].sum()) / seconds
     # One that was not taken took forever; without these, a system that takes few would look fast.
+    # One that was due and never sent was not served, but whoever wanted it waits.
     begun = due & (made.sent >= 0)
     found |= _times("service", np.where(made.well, made.done - made.sent, FOREVER_NS)[begun])
     if clocked:
-        found |= _times("response", np.where(made.well, made.done - made.due, FOREVER_NS)[begun])
-        late = due & (made.sent >= 0)
-        if late.any():
-            found["behind_s"] = float((made.sent - made.due)[late][-1]) / 1e9
+        found |= _times("response", np.where(made.well, made.done - made.due, FOREVER_NS)[due])
+        if begun.any():
+            last = np.flatnonzero(begun)[np.argmax(made.due[begun])]
+            found["behind_s"] = float(made.sent[last] - made.due[last]) / 1e9
     return found
 
 

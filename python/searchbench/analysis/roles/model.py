@@ -94,10 +94,10 @@ class Proof:
 class WriterStage:
     """A stage of a writer, over the trials of a treatment: the middle one of each figure.
 
-    Rates are documents a second. ``offered``: documents of the requests that were begun of those
-    due in it; ``acknowledged``: of these, taken by the system. ``behind_s``: how late its last
-    request was begun. ``readers_p50_s``, ``readers_p99_s``: response times of the readers' requests
-    due in it. None: too few to say, or too many of them failed.
+    Rates are documents a second. ``offered``: documents of the requests that were due in it;
+    ``acknowledged``: documents taken by the system by answers that came in it. ``behind_s``: how
+    late its last request was begun. ``readers_p50_s``, ``readers_p99_s``: response times of the
+    readers' requests due in it. None: too few to say, or too many of them failed.
     """
 
     start_s: float

@@ -2,6 +2,7 @@
 and what the readers met meanwhile.
 
 A request of the writer belongs to the stage in which it was due, and so does one of the readers.
+What was acknowledged a second counts where the answer came: it may be of a stage before.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ def of_trial(run: RoleRun, made: Written, beside: Readers) -> tuple[WriterStage,
     found = []
     for at, stage in enumerate(stages):
         own = (made.due >= edges[at]) & (made.due < edges[at + 1])
+        came = (made.done >= edges[at]) & (made.done < edges[at + 1])
         begun = np.flatnonzero(own & (made.sent >= 0))
         last = begun[np.argmax(made.due[begun])] if len(begun) else None
         read = (beside.due >= edges[at]) & (beside.due < edges[at + 1])
@@ -62,7 +64,7 @@ def of_trial(run: RoleRun, made: Written, beside: Readers) -> tuple[WriterStage,
             first_per_s=stage.first,
             last_per_s=stage.last,
             offered=int(made.documents[own].sum()),
-            acknowledged=int(made.taken[own].sum()),
+            acknowledged=int(made.taken[came].sum()),
             service_p50_s=_quantile((made.done - made.sent)[own & made.well], 0.5),
             behind_s=None if last is None else float(made.sent[last] - made.due[last]) / 1e9,
             readers_p50_s=_quantile(beside.took[read], 0.5),

@@ -66,6 +66,7 @@ def _rows(record: Record, trial: Trial) -> Iterator[Row]:
             yield from died(run, made)
             yield from _refused(run, made)
             yield from _unanswered(run, made)
+            yield from _unsent(run, made)
             yield from _ran_out(trial, run, made)
             yield from _counted(run, made)
             yield from _updates_counted(run, made)
@@ -112,14 +113,15 @@ def _late(record: Record, trial: Trial, run: RoleRun) -> Iterator[Row]:
 def died(run: RoleRun, made: Written) -> Iterator[Row]:
     """Were its last requests not answered, many in a row?"""
     order = np.argsort(made.due, kind="stable")
+    order = order[~made.unsent[order]]
     bad = made.fatal[order]
     tail = len(bad) if bad.all() else int(np.argmin(bad[::-1]))
     if tail >= _DEAD_AT_LEAST or (len(bad) and bad.all()):
         at = (int(made.due[order][len(bad) - tail]) if tail < len(bad) else 0) / 1e9
         yield (
             "the writer died", "invalid",
-            f"{run.name}: its last {tail:,} of {len(bad):,} requests were not answered, from "
-            f"{at:.1f} s on",
+            f"{run.name}: the last {tail:,} of {len(bad):,} requests it sent were not answered, "
+            f"from {at:.1f} s on",
             "Nothing was written from then on, so the readers had the index to themselves.",
             _OTHER,
         )  # fmt: skip
@@ -142,7 +144,8 @@ def _refused(run: RoleRun, made: Written) -> Iterator[Row]:
 
 def _unanswered(run: RoleRun, made: Written) -> Iterator[Row]:
     """That nobody knows of many writes whether they were taken."""
-    lost, n = int(np.count_nonzero(~made.well & (made.fatal | (made.done < 0)))), len(made.request)
+    open_ = made.fatal | ((made.done < 0) & ~made.unsent)
+    lost, n = int(np.count_nonzero(~made.well & open_)), len(made.request)
     if lost > _ERRORS_INVALID * n:
         yield (
             "writes unanswered", "warning",
@@ -150,6 +153,21 @@ def _unanswered(run: RoleRun, made: Written) -> Iterator[Row]:
             "They timed out, or their connection was lost, so it is not known whether these "
             "documents were taken. The times of the role count such a request as taking forever.",
             "That is a result. If it is not what you ask about, write more slowly.",
+        )  # fmt: skip
+
+
+def _unsent(run: RoleRun, made: Written) -> Iterator[Row]:
+    """That many writes were due and had not been sent when the drive ended."""
+    waiting, n = int(np.count_nonzero(made.unsent)), len(made.request)
+    if waiting > _ERRORS_INVALID * n:
+        yield (
+            "writes never sent", "warning",
+            f"{waiting:,} of {n:,} requests of {run.name} ({percent(waiting / n)})",
+            "They were due but had not been sent when the drive ended, so these documents were not "
+            "written. The response times of the role count such a request as taking forever; the "
+            "service times leave it out.",
+            "That is a result: less was written over these connections than was offered. If it is "
+            "not what you ask about, write more slowly or over more connections.",
         )  # fmt: skip
 
 

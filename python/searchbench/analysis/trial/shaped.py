@@ -1,7 +1,8 @@
 """A load with several rates, stage by stage: what was offered, what came of it.
 
 Only the stage that is the window is judged; these figures show the others beside it. A request
-belongs to the stage in which it was due.
+belongs to the stage in which it was due; what is answered a second counts where the answer came, as
+a queue of one stage is answered in the next.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ def _stage(
     answered: np.ndarray[tuple[int], np.dtype[np.bool_]],
 ) -> StageSeen:
     there = (due_s >= start) & (due_s < start + stage.seconds)
+    came_s = (due_s + response_s)[answered]
     # One that was not answered well is later than any: it is in no time of those that were.
     times = np.where(answered, response_s, math.inf)[there]
     return StageSeen(
@@ -91,6 +93,7 @@ def _stage(
         answered=int(np.count_nonzero(there & answered)),
         p50_s=_quantile(times, 0.5, 1),
         p99_s=_quantile(times, 0.99, _FEWEST_OF_P99),
+        came=int(np.count_nonzero((came_s >= start) & (came_s < start + stage.seconds))),
     )
 
 

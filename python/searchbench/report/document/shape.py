@@ -188,7 +188,7 @@ def _offered(seen: StageSeen) -> Cell:
 
 
 def _answered(seen: tuple[StageSeen, ...]) -> Cell:
-    return Cell(f"{numbers.digits(median(s.answered / s.seconds for s in seen))}/s")
+    return Cell(f"{numbers.digits(median(s.came / s.seconds for s in seen))}/s")
 
 
 def _time(values: list[float | None]) -> Cell:
