@@ -256,6 +256,45 @@ def test_where_no_query_lists_a_hit_the_agreement_on_first_hits_is_unknown(tmp_p
     assert (pair.top_k_set_match, pair.top_k_order_match, pair.rbo_mean) == (None, None, None)
 
 
+def complete(q: int, a: dict[str, Any]) -> dict[str, Any]:
+    """All that match the first queries: three documents."""
+    return {"total": 3, "ids": a["ids"][:3], "scores": a["scores"][:3]} if q < 20 else {}
+
+
+def test_lists_of_all_that_match_are_no_evidence_of_ranking(tmp_path: Path) -> None:
+    """The one side gives one score to all: the same three documents, and strangers of more."""
+
+    def flat(q: int, a: dict[str, Any]) -> Mapping[str, Any]:
+        made = complete(q, a) or strangers(q, a)
+        return made | {"scores": [1.0] * len(made["ids"])}
+
+    never = agree(tmp_path / "a", flat, first=complete).agreement
+    assert (never.agreeing, never.same_top_k, never.ranked_alike) == (40, 20, (0, 20))
+    alike = agree(tmp_path / "b", complete, first=complete).agreement
+    assert alike.ranked_alike == (20, 20)
+
+    def neither(q: int, a: dict[str, Any]) -> Mapping[str, Any]:
+        made = complete(q, a)
+        return made | {"scores": [1.0] * len(made.get("ids", a["ids"]))}
+
+    assert agree(tmp_path / "c", flat, first=neither).agreement.ranked_alike == (0, 0)
+
+    # Two hits in the same order as often as tosses of a coin make it, and always.
+    for lot, ranked in ((True, (0, 40)), (False, (40, 40))):
+
+        def two(q: int, a: dict[str, Any], lot: bool = lot) -> Mapping[str, Any]:
+            ids = a["ids"][:2]
+            return {"total": 2, "ids": ids[::-1] if lot and q % 2 else ids, "scores": [2.0, 1.0]}
+
+        found = agree(tmp_path / f"e{lot}", two, first=lambda q, a: two(q, a, lot=False)).agreement
+        assert found.ranked_alike == ranked
+
+    def one_hit(q: int, a: dict[str, Any]) -> Mapping[str, Any]:
+        return {"total": 1, "ids": a["ids"][:1], "scores": [1.0]}
+
+    assert agree(tmp_path / "d", one_hit, first=one_hit).agreement.ranked_alike == (0, 0)
+
+
 def test_hits_that_are_missing_are_not_put_down_to_scoring(tmp_path: Path) -> None:
     found = agree(tmp_path, lambda q, a: {"ids": [], "scores": []}, "set").agreement
     assert found.causes == {agreement.NO_HITS: 40}

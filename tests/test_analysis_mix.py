@@ -266,6 +266,43 @@ def test_no_list_of_first_hits_the_same_is_a_doubt_and_a_few_are_none() -> None:
     assert standing.doubt(compared(same_top_k=0, empty=40)) == ""
 
 
+def test_never_having_ranked_alike_is_a_doubt_where_it_could_be_seen_often() -> None:
+    never = "never seen to rank hits like"
+    assert standing.doubt(compared(ranked_alike=(0, 38))) == never
+    assert standing.doubt(compared(ranked_alike=(0, 5), empty=10)) == never
+    assert standing.doubt(compared(ranked_alike=(1, 38))) == ""
+    assert standing.doubt(compared(ranked_alike=(0, 3))) == "", "so few spoil no agreement"
+    assert standing.doubt(compared(ranked_alike=None)) == ""
+
+
+@pytest.mark.parametrize("measure", ["throughput", "sweep"])
+def test_who_does_not_rank_is_not_the_best_by_lists_of_all_that_match(
+    tmp_path: Path, measure: str
+) -> None:
+    """Two of forty queries find three documents each, which any system lists."""
+
+    def answer(query: int, ranks: bool) -> dict[str, Any]:
+        made = records.good_answer(query)
+        if query < 2:
+            made |= {"total": 3, "ids": made["ids"][:3], "scores": made["scores"][:3]}
+        if ranks:
+            return made
+        others = made["ids"] if query < 2 else [f"x{i}" for i in range(10)]
+        return made | {"ids": others, "scores": [1.0] * len(others)}
+
+    for quick_ranks in (False, True):
+        run = Study(blocks=4, control=None, trial_noise=0.0)
+        if measure == "sweep":
+            run.judging = {"measure": "sweep"}
+        for name, median_s, ranks in (("good", 0.005, True), ("quick", 0.001, quick_ranks)):
+            run.add(name, system=name, server=records.lognormal(median_s, 0.1), clients=4,
+                    answer=lambda query, ranks=ranks: answer(query, ranks))  # fmt: skip
+        found = judge(open_record(run.write(tmp_path / str(quick_ranks)))).verdict
+        assert (found.best == "quick") is quick_ranks, found.decision
+        said = " ".join((found.decision, *found.points, found.doubts))
+        assert ("seen to rank hits" in said) is not quick_ranks
+
+
 @pytest.mark.parametrize(("same", "best"), [(0, None), (9, "quick"), (40, "quick")])
 def test_a_sweep_says_on_how_many_requests_the_first_hits_are_the_same(
     tmp_path: Path, same: int, best: str | None

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,8 @@ from searchbench.record import Record, Trial
 from searchbench.study.plan import Require
 
 EXAMPLES = 20
+FEW_CUT = 0.1  # of the queries that agree and list hits
+CHANCE = 0.05  # of so many lists in the same order, if either orders them by lot
 WITHOUT = "without a class"  # queries that have none, where others have
 
 # Why two systems answer a query differently, where the record can tell.
@@ -168,7 +171,8 @@ def compare(
     answered = ok_a & ok_b
     both, at_a, at_b = asked[answered], at_a[answered], at_b[answered]
     numbers = _number(a.ids, b.ids)
-    found = ranking.match(_top(a, numbers[0], at_a, k), _top(b, numbers[1], at_b, k))
+    tops = _top(a, numbers[0], at_a, k), _top(b, numbers[1], at_b, k)
+    found = ranking.match(*tops)
     extras = (a.facets[at_a] == b.facets[at_b]) & (a.groups[at_a] == b.groups[at_b])
     total_a, total_b = a.total[at_a], b.total[at_b]
     known = a.exact[at_a] & b.exact[at_b] & (total_a >= 0) & (total_b >= 0)
@@ -245,6 +249,7 @@ def compare(
         agreeing=int(np.count_nonzero(agreeing)),
         differing=int(np.count_nonzero(~agreeing & ~(undecided & (require in ("set", "order"))))),
         same_top_k=int(np.count_nonzero(agreeing & found.set_same & listed)),
+        ranked_alike=_ranked_alike(tops, found, agreeing & listed),
         without_order=int(np.count_nonzero(found.undecided)),
         groups=groups.measure(
             _all_hits(a, numbers[0], at_a),
@@ -267,6 +272,39 @@ def compare(
         by_class=_by_class(classes, agreeing),
     )
     return Pair(agreement, both[agreeing])
+
+
+def _ranked_alike(
+    tops: tuple[ranking.Lists, ranking.Lists], found: ranking.Match, which: Bools
+) -> tuple[int, int]:
+    """On how many of ``which`` both were seen to rank alike, and on how many that could be seen.
+
+    Two lists of all that match hold the same documents, however either ranks. So what counts is
+    which documents of more are in a list; where such lists are few (``FEW_CUT``), the order of all
+    that match, if it is the same more often than chance makes it (n hits: one in n!). Two lists
+    neither of which has an order show nothing.
+    """
+    a, b = tops
+    of = which & ~(ranking.without_order(a) & ranking.without_order(b))
+    cut = of & (a.cut | b.cut)
+    if np.count_nonzero(cut) > FEW_CUT * np.count_nonzero(which):
+        return int(np.count_nonzero(cut & found.set_same)), int(np.count_nonzero(cut))
+    lengths = np.minimum(a.length, b.length)
+    whole = of & ~cut & (lengths > 1)
+    alike = int(np.count_nonzero(whole & found.order_same))
+    by_chance = sum(1 / math.factorial(min(n, 20)) for n in lengths[whole].tolist())
+    alike = alike if _at_least(alike, by_chance) < CHANCE else 0
+    some = int(np.count_nonzero(cut & found.set_same))
+    return alike + some, int(np.count_nonzero(whole | cut))
+
+
+def _at_least(n: int, mean: float) -> float:
+    """The chance of so many rare events or more of which there are ``mean`` (Poisson)."""
+    term, below = math.exp(-mean), 0.0
+    for k in range(n):
+        below += term
+        term *= mean / (k + 1)
+    return 1 - below
 
 
 def _listed(k: int, *sides: tuple[Answers, Ints]) -> int:
@@ -294,6 +332,18 @@ def _by_class(classes: Sequence[str], agreeing: Bools) -> dict[str, tuple[int, i
     return {name or WITHOUT: (agree[name], n) for name, n in of.items()}
 
 
+class UnderLoad(NamedTuple):
+    """Of ``looked`` sampled replies ``differ`` are not those of before, of which ``unread`` are
+    errors or cannot be read. ``unordered`` more have other documents in lists without an order, at
+    the same total: whether these are others' hits or another order of the same is not known.
+    """
+
+    differ: int = 0
+    unread: int = 0
+    looked: int = 0
+    unordered: int = 0
+
+
 def under_load(
     record: Record,
     trial: Trial,
@@ -301,13 +351,12 @@ def under_load(
     answered: bool = False,
     phase: str = "under_load",
     role: str = "",
-) -> tuple[int, int, int]:
-    """Replies kept from the timed span (or from another ``phase``) that are not those captured
-    before; how many of these are errors or cannot be read; and of how many.
+) -> UnderLoad:
+    """Replies kept from the timed span (or from another ``phase``) against those captured before.
 
     Looked at are replies to queries that were answered well when asked alone. Another total, other
     documents, another order, other facets or groups differ; ties may swap, as in ``compare``. Where
-    a list has no order, other documents at the same total say nothing, and are not counted.
+    a list has no order, other documents at the same total say nothing: they are ``unordered``.
     ``answered``: errors are not looked at, only replies that count as answered. ``role``: the
     replies are those of a role that reads beside the readers.
     """
@@ -322,7 +371,7 @@ def under_load(
         sampled = sampled[table["outcome"].to_numpy()[sampled] == 0]
     captured = captured[np.isin(number[captured], number[sampled])]
     if not captured.size:
-        return 0, 0, 0
+        return UnderLoad()
     alone, loaded = (_decoded(table.take(rows), trial) for rows in (captured, sampled))
     at_b = np.flatnonzero(np.isin(loaded.query, alone.query[alone.ok]))
     at_a = np.searchsorted(alone.query, loaded.query[at_b])
@@ -337,7 +386,8 @@ def under_load(
     changed |= alone.facets[at_a] != loaded.facets[at_b]
     changed |= alone.groups[at_a] != loaded.groups[at_b]
     unknown &= ~changed
-    return int(changed.sum()), int(failed.sum()), int((~unknown).sum())
+    counts = changed.sum(), failed.sum(), (~unknown).sum(), unknown.sum()
+    return UnderLoad(*map(int, counts))
 
 
 def _offsets(lists: Any) -> Ints:

@@ -117,6 +117,7 @@ def agreeing_in_all(
     narrowed = replace(
         _narrowed(pair.agreement, pair.agreeing.size, keep.size),
         same_top_k=min(one.same_top_k for one in left),
+        ranked_alike=min(one.ranked_alike for one in left),
         empty=max(one.empty for one in left),
     )
     return Pair(narrowed, keep)
@@ -144,6 +145,7 @@ def compare_all(
         _narrowed(worst, pairs[0].agreeing.size, keep.size),
         agreeing_changed=min(int(keep.size), max(one.agreeing_changed for one in of_all)),
         same_top_k=min(one.same_top_k for one in of_all),
+        ranked_alike=min(one.ranked_alike for one in of_all),
         levels=levels,
     )
     return Pair(found, keep)

@@ -59,7 +59,7 @@ def match(a: Lists, b: Lists) -> Match:
     """Compare the lists query by query; a and b have the same shape."""
     n, k = a.ids.shape
     same = (a.length == b.length) & np.all(a.ids == b.ids, axis=1)
-    unordered = _unordered(a) | _unordered(b)
+    unordered = without_order(a) | without_order(b)
     set_same, order_same, undecided = same.copy(), same & ~unordered, same & unordered
     rbo = np.ones(n)
     rest = np.flatnonzero(~same)
@@ -83,7 +83,7 @@ def _tie(x: Floats, y: Floats) -> Bools:
     return result
 
 
-def _unordered(lists: Lists) -> Bools:
+def without_order(lists: Lists) -> Bools:
     """Whether a list has several hits and one score for all: none is said to be the better one."""
     beyond = np.arange(1, lists.ids.shape[1]) >= lists.length[:, None]
     tied = _tie(lists.scores[:, :-1], lists.scores[:, 1:])

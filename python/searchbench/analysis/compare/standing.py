@@ -14,6 +14,7 @@ from searchbench.analysis.words import listed, of_job, percent, plural
 NAMED = 3  # rivals that a headline names of each kind
 MOST = 0.9  # of all queries must agree, and of these be measured on both sides, to be the best
 NOT_KNOWN_ALIKE = "not known to answer the same as"
+OTHER_RANKING = "never seen to rank hits like"
 ALIKE_ON_FEW = f"answering fewer than {100 * MOST:g} % of the queries the same as"
 FEW_REQUESTS = f"answering fewer than {100 * MOST:g} % of the requests the same as"
 UNREAD = "; the replies were not read, so whether both answer the same is not known"
@@ -63,9 +64,41 @@ def first_hits(found: Agreement) -> int | None:
     return found.same_top_k if found.require != "none" else None
 
 
+def ranked_alike(found: Agreement) -> tuple[int, int] | None:
+    """On how many queries both were seen to rank alike, and on how many that could be seen; None
+    where more or less than totals needs to agree.
+    """
+    return found.ranked_alike if found.require == "totals" else None
+
+
+def unlike(found: Agreement) -> str:
+    """Why answers that agree may be other work, a clause about both; empty: nothing shows that.
+    Ranking is looked at where only totals need to agree.
+    """
+    if first_hits(found) == 0:
+        return "they were never seen to return the same first hits"
+    if _never(ranked_alike(found), found.agreeing - found.empty):
+        return "they were never seen to rank hits alike"
+    return ""
+
+
 def other_hits(c: Comparison) -> bool:
     """Whether both find something, and on no query the first hits were seen to be the same."""
     return c.same_top_k == 0 and c.empty < c.queries_used
+
+
+def other_ranking(c: Comparison) -> bool:
+    """Whether both were never seen to rank alike, though more than a tenth of the queries that find
+    something could show it.
+
+    Two lists of all that match are the same however one of them ranks.
+    """
+    return not other_hits(c) and _never(c.ranked_alike, c.queries_used - c.empty)
+
+
+def _never(ranked: tuple[int, int] | None, found: int) -> bool:
+    """Whether none was ranked alike, though more than a tenth of the ``found`` could show it."""
+    return ranked is not None and ranked[0] == 0 and ranked[1] > (1 - MOST) * found
 
 
 def doubt(c: Comparison | None) -> str:
@@ -84,6 +117,8 @@ def doubt(c: Comparison | None) -> str:
             return "compared over too few queries with"
         if other_hits(c):
             return "never seen to return the same first hits as"
+        if other_ranking(c):
+            return OTHER_RANKING
         if not alike(c):
             return ALIKE_ON_FEW
         return FEW_REQUESTS if _few_requests(c) else ""

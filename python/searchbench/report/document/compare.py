@@ -88,6 +88,12 @@ _FASTER = {
         "On no query that finds something were the first hits of both seen to be the same, so it "
         "is not known whether they did the same work.",
     ),
+    standing.OTHER_RANKING: (
+        "Faster, but not shown to rank hits alike",
+        "Where both return every match, the hits are the same even if one system does not rank at "
+        "all. On no query where a difference could show were both seen to rank hits alike, so it "
+        "is not known whether they did the same work.",
+    ),
     "compared over too few queries with": (
         "Faster, but over few queries",
         "It is not shown that most of the queries on which they agree were measured on both sides.",

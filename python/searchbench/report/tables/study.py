@@ -113,6 +113,8 @@ def comparisons(found: Sequence[Comparison], labels: Mapping[str, str]) -> Table
             said = ["how large is not sure, as steadiness is unknown"]
         if c.verdict in tones and standing.other_hits(c):
             said.append("first hits never seen to be the same")
+        if c.verdict in tones and standing.other_ranking(c):
+            said.append("never seen to rank hits alike")
         return Cell(c.verdict, below=line("; ".join(said)), tone=tones.get(c.verdict, "quiet"))
 
     def floor(c: Comparison) -> Cell:
