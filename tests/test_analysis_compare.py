@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from scipy.stats import norm
 from records import Study, by_query, good_answer, lognormal, warming
 from searchbench.analysis.compare import builds
 from searchbench.analysis.compare.pairs import noise_floors
+from searchbench.analysis.compare.reconsider import _at_threshold
 from searchbench.analysis.compare.records import compare_records, compare_runs
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judge import judge, to_json
@@ -566,6 +568,14 @@ def test_how_systems_are_reached_and_where_they_stand_is_not_left_out(tmp_path: 
         ("ingest", "connections", "not on record", "4"),
         ("study", "capture", "before", "after"),
     }
+
+
+def test_a_threshold_that_would_change_the_answer_is_rounded_to_the_side_that_holds() -> None:
+    lines: Any = [SimpleNamespace(verdict="slower", ratio=Estimate(1 - 0.12041, "ratio", 3))]
+    (said,) = _at_threshold(lines, 0.05)
+    assert said == "With a threshold of 12.1 % or more, no loss would be beyond it."
+    (said,) = _at_threshold(lines, 0.5)
+    assert said == "With a threshold below 12.0 %, a loss would be beyond it."
 
 
 def test_what_would_change_the_answer_comes_with_its_figures(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ class Failing(Study):
 
     share = 0.0
     trials = 99  # from the first on, of which it fails them
+    only: tuple[str, ...] = ()  # treatments that do, if not all
 
     def _write_trial(self, writer: Any, planned: Any, *rest: Any) -> None:
         self._fails = planned.block < self.trials
@@ -34,7 +35,7 @@ class Failing(Study):
 
     def _samples(self, t: Any, factor: float, rng: np.random.Generator) -> pa.Table:
         found = super()._samples(t, factor, rng)
-        if not self._fails or t.id == "a":
+        if not self._fails or t.id == "a" or (self.only and t.id not in self.only):
             return found
         fails = (found["query"].to_numpy() == REPORT) & (rng.random(len(found)) < self.share)
         outcome = np.where(fails, OUTCOMES.index("engine_error"), found["outcome"].to_numpy())
@@ -112,6 +113,30 @@ def test_what_may_be_chance_is_named_and_not_known(
     assert found.headline.startswith("Cannot tell whether this is a loss: shop (it fails ")
     assert f"in 2 of {blocks} trials" in found.headline
     assert "run both more often to know whether that is chance" in found.headline
+
+
+@pytest.mark.parametrize(
+    ("only", "lost"), [((), False), (("c2",), False), (("c1", "c2", "c4"), True)]
+)
+def test_a_single_drive_that_fails_all_of_a_class_may_be_chance(
+    tmp_path: Path, only: tuple[str, ...], lost: bool
+) -> None:
+    """At the loads together it is none."""
+    found = []
+    for name, seed in (("a", 1), ("b", 2)):
+        made = Failing(blocks=1, seed=seed, queries=QUERIES, control=None,
+                       judging={"measure": "sweep"},
+                       classes=lambda q: "report" if q == REPORT else "search")  # fmt: skip
+        made.share = 1.0 if name == "b" and only else 0.0
+        made.only = only
+        for n in (1, 2, 4):
+            made.add(f"c{n}", system="srv", levels={"clients": n}, clients=n,
+                     server=lognormal(0.004, 0.15), seconds=13.0)  # fmt: skip
+        found.append(open_record(made.write(tmp_path / name)))
+    compared = compare_records(*found)
+    assert bool(compared.lost) is lost, compared.decision
+    unknown = {label for label, why in compared.not_known.items() if "class report" in why}
+    assert unknown == ({"2"} if only == ("c2",) else set())
 
 
 def test_what_fails_in_one_trial_is_only_said(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from searchbench.analysis.compare.decision import as_good
 from searchbench.analysis.compare.further import Further, gathered
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import ClassLine, RecordLine, TrialResult
+from searchbench.analysis.trial import driven
 from searchbench.analysis.words import digits, listed, percent, words
 
 _SHOWN = 3  # treatments that get a sentence
@@ -99,12 +100,13 @@ def failing(
     """What the second fails of these classes; and by label the classes that it surely fails.
     ``lines``: of the treatments or loads that both have.
     """
-    labels, found = list[str](), list[classes_failed.Case]()
+    labels, subjects, found = list[str](), list[str](), list[classes_failed.Case]()
     for line in {line.label: line for line in lines}.values():
         own = [*classes_failed.cases(_trials(before, line), _trials(after, line), names)]
         labels += [line.label] * len(own)
+        subjects += [_subject(before[0], line)] * len(own)
         found += own
-    each = [*zip(labels, classes_failed.tested(found), strict=True)]
+    each = [*zip(labels, classes_failed.together(found, subjects), strict=True)]
     lost = [(label, one) for label, one in each if one.sure]
     unsure = [(label, one) for label, one in each if one.likely and not one.sure]
     surely: dict[str, list[str]] = {}
@@ -138,6 +140,14 @@ def _clause(one: classes_failed.Case) -> str:
         f"it fails {failing} requests of the class {one.name} in the second{where}, and "
         f"{percent(a.share) if a.failed else 'none'} in the first"
     )
+
+
+def _subject(run: Run, line: RecordLine) -> str:
+    """Of a load of a sweep, whose it is; else empty."""
+    key = run.key_of(line)
+    if run.judged.measure != "sweep" or key is None or key not in run.by_key:
+        return ""
+    return driven.subjects(run.record)[run.by_key[key].treatment]
 
 
 def _trials(runs: Sequence[Run], line: RecordLine) -> list[TrialResult]:

@@ -64,10 +64,12 @@ class Case:
 
     @property
     def sure(self) -> bool:
-        """Whether ``b`` fails the class: it has no good answer and ``a`` has some, or half of its
-        trials or more fail it, by more than chance.
+        """Whether ``b`` fails the class: it has no good answer in several trials, and ``a`` has
+        some; or half of its trials or more fail it, by more than chance. A single trial may fail
+        all of a class by chance, however many requests that is.
         """
-        gone = self.b.none_good and self.b.interval[0] > self.a.interval[1]
+        apart = self.b.interval[0] > self.a.interval[1]
+        gone = self.b.none_good and self.b.trials > 1 and apart
         return gone or (2 * self.b.fail >= self.b.trials and self.chance < ALPHA)
 
     @property
@@ -101,13 +103,22 @@ def cases(
             yield Case(name, _side(own[0], usual), _side(own[1], usual))
 
 
-def tested(found: Sequence[Case]) -> list[Case]:
-    """The same with the chance of each, corrected for all of them."""
+def together(found: Sequence[Case], subjects: Sequence[str] = ()) -> list[Case]:
+    """The same with the chance of each, corrected for all of them. ``subjects``: of each case, the
+    subject of its load: those of one subject and class are tested together, in this order; empty:
+    each by itself.
+    """
+    of = [f"{one.name} {who}" if who else "" for one, who in zip(found, subjects, strict=False)]
+    of = of or [""] * len(found)
+    order = sorted(range(len(found)), key=of.__getitem__)
     drives = [
-        by_chance.Drives((one.a.fail, one.a.trials), (one.b.fail, one.b.trials)) for one in found
+        by_chance.Drives(
+            (found[i].a.fail, found[i].a.trials), (found[i].b.fail, found[i].b.trials), of[i]
+        )
+        for i in order
     ]
-    both = zip(found, by_chance.of_each(drives), strict=True)
-    return [Case(one.name, one.a, one.b, chance) for one, chance in both]
+    chance = dict(zip(order, by_chance.of_each(drives), strict=True))
+    return [Case(one.name, one.a, one.b, chance[i]) for i, one in enumerate(found)]
 
 
 def in_study(
@@ -124,7 +135,7 @@ def in_study(
             keys += [(one.name, a.treatment, b.treatment) for one in own]
             labels += [(y.label, x.label)] * len(own)
     said = {}
-    for key, (who, other), one in zip(keys, labels, tested(found), strict=True):
+    for key, (who, other), one in zip(keys, labels, together(found), strict=True):
         if one.sure:
             many = f"all {one.b.requests:,}" if one.b.none_good else percent(one.b.share)
             rest = percent(one.a.share) if one.a.failed else "none"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from searchbench.analysis.agreement import answers
-from searchbench.analysis.compare import sweeps
+from searchbench.analysis.compare import lost, sweeps
 from searchbench.analysis.compare.fate import COUNTS, SPOILT, Fate, Of, by_server, names, why
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import Step
@@ -39,9 +39,10 @@ def loads(before: Sequence[Run], after: Sequence[Run]) -> Iterator[Of]:
                 for several, run in zip((each.get(key) for each in steps[1]), after, strict=True)
             ]
             most, kept = _most_failed(mine), _kept_up(mine)
-            of_a = [None if several is None else _fate(several, at.ERRORS, kept)
-                    for several in mine]  # fmt: skip
-            of_b = [None if several is None else _fate(several, most, kept) for several in other]
+            of_a = [None if several is None else _fate(several, at.ERRORS, kept, run)
+                    for several, run in zip(mine, before, strict=True)]  # fmt: skip
+            of_b = [None if several is None else _fate(several, most, kept, run)
+                    for several, run in zip(other, after, strict=True)]  # fmt: skip
             beside = next((s for several in other for s in several or ()), None)
             yield Of(sweeps.label_of(there[0], beside), subject, key, (own[0], own[1]),
                      (of_a, of_b))  # fmt: skip
@@ -99,11 +100,13 @@ def _kept_up(mine: Sequence[Sequence[Step] | None]) -> bool:
     return 2 * sum(up is True for up in good) > len(good)
 
 
-def _fate(steps: Sequence[Step], most: float | None, kept: bool) -> Fate:
+def _fate(steps: Sequence[Step], most: float | None, kept: bool, run: Run) -> Fate:
     """What became of a load in a run. ``most``: the share of requests that may fail there.
     ``kept``: whether its rate is to be kept up with; a drive that falls behind has failed.
     """
     if not steps:
+        if not run.aborted:
+            return Fate(SPOILT, lost.ENDED, stands=False)
         return Fate("lost", NOT_DRIVEN, stands=False)
     good = [s for s in steps if _answered(s)]
     broken = [s for s in steps if not _answered(s) and by_server(s)]

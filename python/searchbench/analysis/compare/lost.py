@@ -1,8 +1,9 @@
 """What worked in the first record and not in the second, over all runs of both.
 
 What failed by the system itself is a loss if it is more than chance (``chance``), and what was not
-driven at all is one; what the load generator or the machine spoilt tells nothing of the system. The
-order of the runs plays no part.
+driven because a run was aborted at a broken promise is one. What the load generator or the machine
+spoilt, and what an interrupted run did not come to, tells nothing of the system. The order of the
+runs plays no part.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from searchbench.analysis.words import of_job, plural
 NO_TRIAL = "has no valid trial of it", "have no valid trial of it"
 NOT_WELL = "did not answer well there", "did not answer well there"
 ABSENT = "the second does not have it"
+ENDED = "the run ended before it was measured"
 SPOILT = "by the load generator or the machine, which says nothing about the system"
 
 
@@ -34,7 +36,7 @@ class Seen:
     in which the system ``failed`` or which do not have it, and of those that were ``spoilt``.
     ``trials``: how many there are in all runs, but for those that were spoilt; ``broken``: the
     reasons of those of them in which the system failed. ``untried``: of those that ``failed``, how
-    many have no trial that counts, as they were planned and not driven, or are searches.
+    many have no trial that counts, as a run was aborted before them, or they are searches.
     """
 
     valid: int = 0
@@ -158,7 +160,8 @@ def told(cases: Sequence[Case], threshold: float) -> Lost:
         if why := _most_trials(a, b, chance):
             lost.setdefault(label, why)
             continue
-        if (a.valid or a.spoilt) and not (a.lacking and not a.valid) and case.there:
+        met = a.valid or any(why != ENDED for why in a.spoilt)
+        if met and not (a.lacking and not a.valid) and case.there:
             for side, which in ((b, "second"), (a, "first")):
                 if not side.valid and side.spoilt and not side.lacking:
                     not_known.setdefault(label, _spoilt(side, which))
@@ -267,9 +270,11 @@ def seen(runs: Sequence[Run], key: Key) -> Seen:
             found.failed.append(_why(broken))
         elif bad:
             found.spoilt.append(_why(bad))
-        else:
+        elif run.aborted:
             found.failed.append("none was measured")
             found.untried += 1
+        else:
+            found.spoilt.append(ENDED)
     return found
 
 
@@ -355,6 +360,12 @@ def _of_no_run(a: Seen, b: Seen) -> str:
 
 def _spoilt(side: Seen, which: str) -> str:
     runs = "" if side.runs == 1 else f" of its {side.runs} runs"
+    if side.why() == ENDED:
+        where = "" if side.runs == 1 else f" in any of its {side.runs} runs"
+        return (
+            f"the {which} has no valid trial of it{where}, as {ENDED}; run the same command again "
+            "to continue"
+        )
     return (
         f"no trial of it{runs} in the {which} is valid ({side.why()}), spoilt {SPOILT}; run it "
         "again while nothing else uses the machine"
@@ -365,9 +376,12 @@ def _partly(case: Case, side: Seen, which: str) -> Iterator[str]:
     """That some runs of a side, and not all, have no valid trial."""
     if not side.valid:
         return
+    ended = [why for why in side.spoilt if why == ENDED]
+    spoilt = [why for why in side.spoilt if why != ENDED]
     for reasons, how in (
         ([*side.failed, *["it is not in that record"] * side.absent], "The system failed there"),
-        (side.spoilt, f"They were spoilt {SPOILT}, so they count for nothing"),
+        (spoilt, f"They were spoilt {SPOILT}, so they count for nothing"),
+        (ended, "Interrupted runs say nothing about the system and do not count"),
     ):
         if reasons:
             n = len(reasons)

@@ -45,7 +45,7 @@ def would_change(
         *_of_kinds(findings, "not interleaved", "not the same"),
         *_answers(agreed),
         *_trials(sides),
-        *_at_threshold(lines, threshold),
+        *(() if lost else _at_threshold(lines, threshold)),
     )  # fmt: skip
 
 
@@ -188,10 +188,13 @@ def _at_threshold(lines: Sequence[RecordLine], threshold: float) -> Iterator[str
         for line in lines
         if line.verdict in ("slower", "differs") and line.ratio and line.ratio.value < 1
     ]
+    # Rounded to the side on which the sentence holds.
+    tenths = 1000 * max(losses, default=0.0)
     if losses and max(losses) > threshold:
-        yield f"With a threshold of {100 * max(losses):.1f} % or more, no loss would be beyond it."
+        least = math.ceil(tenths) / 10
+        yield f"With a threshold of {least:.1f} % or more, no loss would be beyond it."
     elif losses:
-        yield f"With a threshold below {100 * max(losses):.1f} %, a loss would be beyond it."
+        yield f"With a threshold below {math.floor(tenths) / 10:.1f} %, a loss would be beyond it."
 
 
 def _log(line: RecordLine) -> float:

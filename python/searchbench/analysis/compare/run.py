@@ -52,6 +52,14 @@ class Run:
         self._answers: dict[Key, list[Answers]] = {}
         self.works: dict[tuple[Path, str, str], SameWork] = {}  # with another record, by subjects
 
+    @property
+    def aborted(self) -> bool:
+        """Whether it was ended because a promise was broken, as asked for: what is planned and not
+        on record was left out for that. Else somebody ended it, and nothing is known of that.
+        """
+        cut = any(t.drive is not None and t.drive.cut_short for t in self.record.trials)
+        return bool(self.record.plan.judging.abort) and cut
+
     @cached_property
     def classes(self) -> Classes | None:
         """The classes of the one list that all treatments were asked; None where there is none."""
