@@ -14,7 +14,15 @@ from typing import Any
 
 import orjson
 
-from searchbench.analysis import answer, findings, first_look, held, overload, remedies
+from searchbench.analysis import (
+    answer,
+    clocks,
+    findings,
+    first_look,
+    held,
+    overload,
+    remedies,
+)
 from searchbench.analysis.agreement.answers import AnswerBook
 from searchbench.analysis.capacity import search
 from searchbench.analysis.capacity import verdict as of_capacity
@@ -80,6 +88,7 @@ def judge(record: Record | Path | str) -> Judgement:
         agreement=(),
         findings=(
             *held.findings(record),
+            *clocks.findings(record),
             *part,
             *shared,
         ),
@@ -151,8 +160,11 @@ def _of_trials(
     built, by_id = builds.of(record), {t.treatment: t for t in treatments}
     places = order.places(record.plan.trials)
     drafts = pairs.drafts(
-        treatments, loads, samples, answers, floors, wanted, built, judging, places=places
-    )
+        treatments, loads, samples, answers, floors, wanted, built, judging, places=places,
+        also=[(one.idle, one.treatment) for one in found.roles.beside if one.idle]
+        if found.roles is not None
+        else (),
+    )  # fmt: skip
     compared = tuple(
         why.explained(c, by_id[c.a], by_id[c.b], found.findings) for c in pairs.decided(drafts)
     )

@@ -77,8 +77,9 @@ class Curve:
 class StageSeen:
     """A stage of a load with several rates, in one trial. ``judged``: it is the measured window.
 
-    ``requests`` were due in it, ``answered`` of them well. Times are of all, infinite where those
-    that were not decide; None where they are too few.
+    ``requests`` were due in it, ``answered`` of them well, be it later; ``came``: good answers that
+    came in it, of whatever stage. Times are of all, infinite where those that were not answered
+    decide; None where they are too few.
     """
 
     start_s: float
@@ -90,6 +91,7 @@ class StageSeen:
     answered: int
     p50_s: float | None
     p99_s: float | None
+    came: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +236,19 @@ class ClassSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class Worked:
+    """What a role that writes or reads got done beside the readers of a trial: ``per_s`` documents
+    acknowledged, or requests answered well, a second of the window. ``does``: "write" or "read".
+    ``asked``: its keys in the study, the same where it was asked for the same.
+    """
+
+    role: str
+    does: str
+    asked: str
+    per_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class TrialResult:
     """One trial, as judged. ``figures``: throughput, service_p50, response_p99, error_share, ...
 
@@ -242,9 +257,13 @@ class TrialResult:
     the state in which each query of that was asked, in words; "" of all others. ``shaped``: None of
     a load with one rate. ``classes``: what each class of queries met; empty where there are none.
     ``failed``: of an operation, why its method failed, which is a result and has no figures.
-    ``taken``: the share of the window in which others may have had a core that it needed.
+    ``taken``: the share of the window in which others may have had a core that it needed;
+    ``taken_of_jobs``: by the metric of each job, the same of its time.
     ``untimed``: how many statements of an operation go before or after what is timed.
-    ``again``: it was spoilt and measured once more, later than the others of its block.
+    ``sitting``: the pass through the plan in which it was measured, from 0; what was spoilt or
+    failed may be of a later one than the others of its block.
+    ``compiling``: the compilers of its server's JVM were still busy in the window. ``worked``: of
+    each role that wrote or read beside its readers.
     """
 
     trial: str
@@ -265,7 +284,10 @@ class TrialResult:
     failed: str = ""
     taken: float = 0.0
     untimed: int = 0
-    again: bool = False
+    sitting: int = 0
+    compiling: bool = False
+    worked: tuple[Worked, ...] = ()
+    taken_of_jobs: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def counts(self) -> bool:
@@ -339,8 +361,10 @@ class Comparison:
     noise floor as a ratio (1.03: differences up to 3 % are noise). ``queries_used`` may count: both
     return the same; ``queries_measured``: how many of these were measured on both sides, in the
     block with the fewest; None: not known, as where answers were not compared. ``same_top_k``: on
-    how many of those used that list hits the first are the same too; None: as before. ``empty``: on
-    how many of those used both find nothing. Of a job its ratio is over no query: these are how
+    how many of those used that list hits the first are the same too; None: as before;
+    ``ranked_alike``: on how many both were seen to rank alike, and on how many that could be seen,
+    where only totals need to agree; else None. ``empty``: on how many of those used both find
+    nothing. Of a job its ratio is over no query: these are how
     many of those that were asked afterwards both answer the same, and (left out) how many not.
     ``failed``: the shares of requests of ``a`` and of ``b`` that did not end well.
     ``state``: what is known of both while they were measured: "steady", "unknown", "not steady"
@@ -372,6 +396,7 @@ class Comparison:
     reason: str = ""
     queries_measured: int | None = None
     same_top_k: int | None = None
+    ranked_alike: tuple[int, int] | None = None
     state: KnownState = ""
     state_floor: float = 1.0
     build_floor: float = 1.0
@@ -462,8 +487,9 @@ class Agreement:
     as it does, which ``label_a`` and ``label_b`` name.
     ``require`` is the level at which a query counts as agreeing, ``agreeing`` how many do,
     ``differing`` how many do not; the rest cannot be decided. ``same_top_k``: of ``agreeing``,
-    those that list hits and whose top k are the same too; ``empty``: those on which both find
-    nothing.
+    those that list hits and whose top k are the same too; ``ranked_alike``: of ``agreeing``, those
+    on which both were seen to rank alike, and those on which that could be seen; ``empty``: those
+    on which both find nothing.
     ``without_order``: of ``queries``, those that one of them answers with one score for all hits,
     or whose hits agree only if a tie excuses more than half of them: their order says nothing, and
     is never the same.
@@ -498,6 +524,7 @@ class Agreement:
     agreeing: int = 0
     differing: int = 0
     same_top_k: int = 0
+    ranked_alike: tuple[int, int] = (0, 0)
     without_order: int = 0
     groups: GroupAgreement | None = None
     empty: int = 0

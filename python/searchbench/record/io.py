@@ -97,6 +97,23 @@ class Record:
         """The trials that were measured once more, by their names, each as often as it was."""
         return sorted(path.name.rpartition(".")[0] for path in (self.path / VOID).glob("*.*"))
 
+    @cached_property
+    def sittings(self) -> dict[str, int]:
+        """By trial, in which pass through the plan it was measured, from 0: trials of other passes
+        met another machine perhaps. The next pass began wherever a trial was begun after one that
+        the plan has later. Of a trial without an instant on record it counts how often it was set
+        aside.
+        """
+        place = {t.id: i for i, t in enumerate(self.plan.every)}
+        begun = {t.trial: t.drive.started_unix_ns for t in self.trials if t.drive is not None}
+        found, sitting, last = {}, 0, -1
+        for name in sorted((name for name, at in begun.items() if at), key=lambda n: begun[n]):
+            here = place.get(name, len(place))
+            sitting += here < last
+            found[name], last = sitting, here
+        aside = self.set_aside
+        return {t.trial: found.get(t.trial, aside.count(t.trial)) for t in self.trials}
+
     def samples_path(self, trial: str) -> Path:
         """Where the samples of a trial are, for readers that scan many at once."""
         return self.path / "trials" / trial / "samples.parquet"

@@ -124,7 +124,7 @@ def judge_all(record: Record, trial: Trial, promises: Promises) -> tuple[Judged,
         for kind, severity, *_ in disturbances(trial, trace)
     )
     # Errors are a result: the promise counts them.
-    others, _, sampled = agreement.under_load(record, trial, answered=True)
+    others, _, sampled, _ = agreement.under_load(record, trial, answered=True)
     sizes, known = (0, 0) if others else replies.of_other_size(record, trial, trace)
     if sizes:
         others, sampled = sizes, known

@@ -14,7 +14,7 @@ from searchbench.analysis.capacity.bracket import HOW_OFTEN, ROUGH
 from searchbench.analysis.capacity.otherwise import IF_FAILED, NOT_COMPARABLE
 from searchbench.analysis.capacity.pace import SURE_EFFORT
 from searchbench.analysis.capacity.table import table
-from searchbench.analysis.compare import builds, standing, taken
+from searchbench.analysis.compare import builds, less_beside, standing, taken
 from searchbench.analysis.compare.same_work import SameWork
 from searchbench.analysis.judgement import Capacity, Judgement, Step, TrialResult
 from searchbench.analysis.roles.model import CapacityBeside
@@ -80,6 +80,8 @@ def sustained(
             made = taken.floor(met(x), met(y), "throughput")
             if not leads(x, y, gap * made):
                 why = taken.said(y.subject, made)
+        if not why:
+            why = less_beside.said(met(x), met(y), x.subject, y.subject)
         return f"which is not resolved: {why}" if why else ""
 
     single = Rank.ANSWER if len(names) == 1 else Rank.MORE

@@ -9,7 +9,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from searchbench.analysis.answer import Rank, Said, said
-from searchbench.analysis.compare import answered, builds, late, standing, taken, uncounted, unread
+from searchbench.analysis.compare import (
+    answered,
+    builds,
+    late,
+    less_beside,
+    standing,
+    taken,
+    uncounted,
+    unread,
+)
 from searchbench.analysis.compare.further import Further
 from searchbench.analysis.compare.lost import Lost
 from searchbench.analysis.compare.state import REMEDIES
@@ -387,7 +396,13 @@ def remedy(line: RecordLine) -> str:
     )
     size = abs(math.log(line.ratio.value))
     found = [said for most, said in floors if most > 1 and said and size <= math.log(most)]
-    said = ((late.LATE, late.REMEDY), (taken.TAKEN, taken.REMEDY), (ONE_DRAW, DRAW), (MIXED, APART))
+    said = (
+        (late.LATE, late.REMEDY),
+        (taken.TAKEN, taken.REMEDY),
+        (less_beside.FEWER, less_beside.REMEDY),
+        (ONE_DRAW, DRAW),
+        (MIXED, APART),
+    )
     return " ".join([*found, *(remedy for why, remedy in said if why in line.reason)])
 
 

@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from searchbench.analysis.judgement import Judgement
 from searchbench.analysis.words import listed
 
-KINDS = ("foreign CPU", "steal", "client starved", "generator lag")
+KINDS = (
+    "foreign CPU", "foreign CPU on a host", "steal", "steal on a host", "client starved",
+    "generator lag",
+)  # fmt: skip
 
 
 def sentence(sides: Sequence[Sequence[Judgement]]) -> str:

@@ -15,6 +15,7 @@ from searchbench.analysis.compare import (
     failed,
     kept,
     late,
+    less_beside,
     otherwise,
     standing,
     state,
@@ -136,7 +137,8 @@ def of(
     if not all(sides):
         return line, ()
     if of_job(line.metric):  # it has no state and no requests, and makes what is built
-        return line, [line.answers_doubt] if gain else []
+        unlike = [line.answers_doubt] if gain else []
+        return line, [*unlike, *filter(None, [_of_others(line, sides)])]
     states = max(
         (state.floor((x, a.states[i]), (y, b.states[j]), log)
          for (x, a, i), (y, b, j) in product(*sides)),
@@ -162,7 +164,8 @@ def of(
     ]
     if gain:
         limits.append((math.inf, line.answers_doubt))
-    limits += [(math.inf, found) for of in (_of_lag, _of_others) if (found := of(line, sides))]
+    of_each = (_of_lag, _of_others, _of_writes)
+    limits += [(math.inf, found) for of in of_each if (found := of(line, sides))]
     if rates := _answered(line, sides):
         line = replace(line, answered=rates[1] / rates[0])
         if why := failed.of_count(ratio, rates, ("the first", "the second")):
@@ -197,6 +200,16 @@ def _of_others(line: RecordLine, sides: Sides) -> str:
     which, *both = _winners_first(line, sides)
     of = [[t for _, run, key in side for t in run.valid(key).values()] for side in both]
     return taken.why(which, taken.floor(of[0], of[1], line.metric), line.ratio, _noise(line))
+
+
+def _of_writes(line: RecordLine, sides: Sides) -> str:
+    """That fewer documents were written beside the winner, over all runs; empty: not so."""
+    rival, winners, rivals = _winners_first(line, sides)
+    winner = "the first" if rival == "the second" else "the second"
+    of = [
+        [t for _, run, key in side for t in run.valid(key).values()] for side in (winners, rivals)
+    ]
+    return less_beside.said(of[0], of[1], winner, rival)
 
 
 def _answered(line: RecordLine, sides: Sides) -> list[float]:

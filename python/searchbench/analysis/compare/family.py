@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 
 from searchbench.analysis.judgement import TreatmentResult
@@ -10,14 +10,18 @@ from searchbench.analysis.judgement import TreatmentResult
 ALL_PAIRS_UP_TO = 6  # treatments; beyond, only pairs that differ in one factor
 
 
-def family(treatments: Sequence[TreatmentResult]) -> list[tuple[str, str]]:
+def family(
+    treatments: Sequence[TreatmentResult], also: Collection[tuple[str, str]] = ()
+) -> list[tuple[str, str]]:
     """The pairs to be compared, decided by the plan alone and never by the results.
 
     All pairs up to six treatments. Beyond, those that differ in exactly one factor: of
     a numeric one only neighbouring levels, of others all. A method of an operation and the system
     are one factor where neither system is asked by the other's method of this operation. What
     answers one operation is compared with nothing that answers another, or that draws other rows.
+    ``also``: pairs that the question of the study is about, however many treatments there are.
     """
+    asked_for = {frozenset(pair) for pair in also}
     both = [
         (a, b)
         for a, b in combinations(treatments, 2)
@@ -30,6 +34,9 @@ def family(treatments: Sequence[TreatmentResult]) -> list[tuple[str, str]]:
     # Two operations may have methods of one name, which are then two methods.
     asked = {(t.levels.get("operation"), t.system, t.levels.get("method")) for t in treatments}
     for a, b in both:
+        if frozenset((a.treatment, b.treatment)) in asked_for:
+            pairs.append((a.treatment, b.treatment))
+            continue
         factors = [f for f in {**a.levels, **b.levels} if a.levels.get(f) != b.levels.get(f)]
         if {"system", "method"} <= {*factors}:
             of = a.levels.get("operation")

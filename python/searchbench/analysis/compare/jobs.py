@@ -74,9 +74,8 @@ def doubt(pair: Pair | None) -> str:
             f"asked afterwards, they answer only {alike - empty} of {of - empty} queries{which} "
             "alike, so the one that took less time may have done less"
         )
-    if standing.first_hits(pair.agreement) == 0:
-        return "asked afterwards, they were never seen to return the same first hits"
-    return ""
+    unlike = standing.unlike(pair.agreement)
+    return f"asked afterwards, {unlike}" if unlike else ""
 
 
 def sentence(own: Sequence[Comparison], labels: Mapping[str, str], require: str) -> str:

@@ -14,7 +14,7 @@ Longer than most files: what a pair must pass is read in one piece.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -29,6 +29,7 @@ from searchbench.analysis.compare import (
     jobs,
     kept,
     late,
+    less_beside,
     order,
     otherwise,
     sittings,
@@ -179,16 +180,17 @@ def drafts(
     *,
     members: NDArray[np.int64] | None = None,
     places: order.Places | None = None,
+    also: Collection[tuple[str, str]] = (),
 ) -> Drafts:
     """Every comparison of the study, to be decided. ``built``: as ``builds.of`` has it.
 
     ``judging``: which jobs there are, and whether anything was driven. ``members``: the numbers of
     the queries that they are over, with ``treatments`` and ``answers`` of these alone; None: all.
-    ``places``: by trial its place in its block; None: not known.
+    ``places``: by trial its place in its block; None: not known. ``also``: as of ``family``.
     """
     by_id = {t.treatment: t for t in treatments}
     states = {t.treatment: (t.label, state.of(t)) for t in treatments}
-    compared = family(treatments)
+    compared = family(treatments, also)
     once = {pair for pair in compared if builds.once(*pair, built)}
     noises = {m: _noise(treatments, m) for m in {name for t in treatments for name in t.figures}}
     places = places or {}
@@ -267,11 +269,12 @@ def decided(of: Drafts, beside: Sequence[float | None] = ()) -> tuple[Comparison
             p,
             tests,
             said,
-            of.by_jobs[comparison.a, comparison.b]
+            of.by_jobs[comparison.a, comparison.b] or taken.against(comparison, of.by_id)
             if of_job(comparison.metric)
             else failed.against(comparison, of.by_id, of.loads, of.whole, of.samples)
             or late.against(comparison, of.by_id, of.loads, of.samples)
             or taken.against(comparison, of.by_id)
+            or less_beside.against(comparison, of.by_id)
             or sittings.against(comparison, of.by_id),
         )
         for (comparison, logs, said), p in zip(of.each, adjusted, strict=False)
@@ -326,7 +329,8 @@ def _draft(
     if pair is not None:
         if used:
             same, empty = standing.first_hits(pair.agreement), pair.agreement.empty
-            blank = replace(blank, same_top_k=same, empty=empty)
+            ranked = standing.ranked_alike(pair.agreement)
+            blank = replace(blank, same_top_k=same, ranked_alike=ranked, empty=empty)
         if why := apart(pair):
             return replace(blank, verdict="not comparable", reason=why), []
     mine, other = asked.by_block(a), asked.by_block(b)

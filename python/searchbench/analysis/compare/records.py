@@ -22,6 +22,7 @@ import numpy as np
 from searchbench.analysis import answer
 from searchbench.analysis.capacity.ratio import ROUGH
 from searchbench.analysis.compare import (
+    acknowledged,
     answered,
     classes,
     decision,
@@ -160,7 +161,8 @@ def compare_runs(
     dropped = answered.dropped(found.agreed)
     of_classes, fails = classes.failing(before, after, lines, names)
     after_it = recovered.of(before, after, lines, threshold) if trials else Further()
-    further = together(of_classes, after_it, mixed=mixed)
+    beside = acknowledged.of(before, after, lines)
+    further = together(of_classes, after_it, beside, mixed=mixed)
     every = joined({**dropped, **gone.lost}, further.lost)
     not_known = joined(gone.not_known, further.not_known)
     require = a.record.plan.judging.agreement.require

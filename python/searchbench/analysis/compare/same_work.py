@@ -135,9 +135,7 @@ class SameWork:
         if agree < MOST * of:
             which = " that find something" if found.empty else ""
             return f"they answer only {agree} of {of} requests{which} alike"
-        if standing.first_hits(found) == 0:
-            return "they were never seen to return the same first hits"
-        return ""
+        return standing.unlike(found)
 
     @property
     def made(self) -> str:

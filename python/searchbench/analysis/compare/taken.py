@@ -13,7 +13,7 @@ from statistics import fmean
 from searchbench.analysis.compare import late, otherwise
 from searchbench.analysis.judgement import Comparison, Estimate, TreatmentResult, TrialResult
 from searchbench.analysis.trial import latency
-from searchbench.analysis.words import percent
+from searchbench.analysis.words import of_job, percent
 
 LEAST = 0.01  # of a core: by less, two systems on a quiet machine differ in what is not theirs
 TAKEN = "others took more processor time from"  # in whatever says that it may have made a ratio
@@ -29,7 +29,7 @@ def floor(winner: Sequence[TrialResult], rival: Sequence[TrialResult], metric: s
     """
     if not winner or not rival:
         return 1.0
-    mine, other = (fmean(trial.taken for trial in side) for side in (winner, rival))
+    mine, other = (fmean(_taken(trial, metric) for trial in side) for side in (winner, rival))
     more = other - mine
     if more <= 0:
         return 1.0
@@ -65,4 +65,12 @@ def said(rival: str, made: float) -> str:
 
 def touched(metric: str) -> bool:
     """Whether the time of the cores is in it."""
-    return metric == "throughput" or metric.startswith(("service_", "response_"))
+    return (
+        metric == "throughput"
+        or metric.startswith(("service_", "response_"))
+        or (bool(of_job(metric)))
+    )
+
+
+def _taken(trial: TrialResult, metric: str) -> float:
+    return trial.taken_of_jobs.get(metric, 0.0) if of_job(metric) else trial.taken

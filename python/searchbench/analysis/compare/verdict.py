@@ -14,6 +14,7 @@ from searchbench.analysis.answer import Rank, Said, in_short, said, sentences
 from searchbench.analysis.compare import (
     builds,
     by_class,
+    compiling,
     failed,
     jobs,
     pairs,
@@ -115,6 +116,7 @@ def decide(
     doubts = [
         failed.sentence(own, labels),
         standing.unsure(own),
+        compiling.sentence(own, {t.treatment: t.trials for t in treatments}, labels),
         builds.sentence([c.build_floor for c in own]),
     ]
     found += said(doubts, Rank.DOUBT)

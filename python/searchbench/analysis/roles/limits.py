@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from searchbench.analysis.capacity.alike import LEFT_OUT
 from searchbench.analysis.capacity.ratio import ratio_of
@@ -64,14 +65,20 @@ def _idle_one(own: Treatment, planned: Mapping[str, Treatment]) -> str:
 
 def _ratio(idle_one: Capacity, own: Capacity) -> Estimate | None:
     """Of the middles, over the blocks in which both searches have an interval; where they are few,
-    or an end of the whole is open, as far as both intervals allow.
+    or an end of the whole is open, as far as both intervals allow. Its level is that of the less
+    sure of both.
     """
     mine, others = _middles(own), _middles(idle_one)
     logs = [mine[block] - others[block] for block in sorted(mine.keys() & others.keys())]
     whole = ratio_of(idle_one, own)
     if whole is None or whole.interval is None or len(logs) < SEARCHES:
         return whole
-    return paired_ratio(logs, None)[0]
+    found = paired_ratio(logs, None)[0]
+    if found is None or found.interval is None:
+        return whole
+    # What short trials miss is common to all blocks, and not in how these differ.
+    level = min(found.interval.level, whole.interval.level)
+    return replace(found, interval=replace(found.interval, level=level))
 
 
 def _middles(one: Capacity) -> dict[int, float]:

@@ -191,7 +191,7 @@ def _rows(record: Record, trial: Trial, run: RoleRun) -> Iterator[Row]:
             "This engine cannot express them; they were not asked: "
             + "; ".join(sorted({row.reason for row in run.unsupported})[:3]), "",
         )  # fmt: skip
-    differ, unread, looked = agreement.under_load(record, trial, role=run.name)
+    differ, unread, looked, _ = agreement.under_load(record, trial, role=run.name)
     if differ:
         errors = f" (errors or unreadable: {unread:,})" if unread else ""
         wrong = differ > validity.ERRORS_INVALID * looked

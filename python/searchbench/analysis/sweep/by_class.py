@@ -55,7 +55,12 @@ def comparisons(
 def _counted(c: Comparison, agreeing: int, of: int) -> Comparison:
     """With the requests of the class alone; what is known of first hits is of all classes."""
     return replace(
-        c, queries_used=agreeing, queries_left_out=of - agreeing, same_top_k=None, empty=0
+        c,
+        queries_used=agreeing,
+        queries_left_out=of - agreeing,
+        same_top_k=None,
+        ranked_alike=None,
+        empty=0,
     )
 
 

@@ -19,6 +19,7 @@ from searchbench.analysis.compare import (
     builds,
     failed,
     late,
+    less_beside,
     otherwise,
     pairs,
     standing,
@@ -89,7 +90,8 @@ class Prepared:
                 d.turned(evidence.order)
                 or failed.against(c, evidence.by_id, evidence.loads, samples=evidence.samples)
                 or late.against(c, evidence.by_id, evidence.loads, evidence.samples)
-                or taken.against(c, evidence.by_id),
+                or taken.against(c, evidence.by_id)
+                or less_beside.against(c, evidence.by_id),
             )
             for (d, c), p in zip(self.each, adjusted, strict=False)
         )
@@ -316,6 +318,7 @@ def _draft(
         draft = replace(
             draft, queries_used=used, queries_left_out=distinct - used,
             empty=pair.agreement.empty, same_top_k=standing.first_hits(pair.agreement),
+            ranked_alike=standing.ranked_alike(pair.agreement),
         )  # fmt: skip
         if why:
             return replace(draft, verdict="not comparable", reason=why), ""

@@ -12,6 +12,7 @@ sizes are all that is known: where these are others under load, no promise is ca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -40,7 +41,7 @@ from searchbench.analysis.live import SAMPLE, Fresh
 from searchbench.analysis.stats import within
 from searchbench.analysis.stats.distributions import share_at_least
 from searchbench.analysis.sweep import points as at
-from searchbench.analysis.trial import throughput
+from searchbench.analysis.trial import silence, throughput
 from searchbench.analysis.trial.classes import Classes
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.words import digits, listed, plural, upper
@@ -115,6 +116,8 @@ def _promised(
     share = Estimate(worst.share, "share", worst.requests, span)
     closed = trial.load.kind == "closed"
     found, why = _weighed(worst, whole, closed=closed)
+    if found == "kept" and closed:
+        found, why = _unseen(parts, trace, why)
     if found == "kept" and not closed:
         found, why = _in_the_long_run(parts, trial, trace, why)
     by_others = False
@@ -190,6 +193,22 @@ def _weighed(worst: Kept, whole: Judged, *, closed: bool) -> tuple[PromiseVerdic
     if worst.verdict == "holds":
         return "kept", said
     return "cannot tell", f"{said}; a longer window would show it"
+
+
+def _unseen(
+    parts: Sequence[tuple[Condition, Judged]], trace: Trace, said: str
+) -> tuple[PromiseVerdict, str]:
+    """What seems kept by a closed loop: not told where the server gave no reply for as long a share
+    of the window as may be late. Its clients sent nothing meanwhile, so hardly a request was.
+    """
+    least = min((c.allowed for c, _ in parts if c.limit_ns is not None), default=math.inf)
+    stalled = silence.share(trace, closed=True)
+    if stalled < least:
+        return "kept", said
+    return "cannot tell", (
+        f"{said}; but for {_percent(stalled)} of the window there was no reply at all, and a "
+        "closed loop sends nothing meanwhile; an open loop (a rate) would show how many are late"
+    )
 
 
 def _in_the_long_run(

@@ -13,8 +13,8 @@ from itertools import combinations
 
 from searchbench.analysis import first_look
 from searchbench.analysis.answer import Rank, Said, in_short, said, sentences
-from searchbench.analysis.compare import builds, standing, systems
-from searchbench.analysis.judgement import Estimate, Judgement, Step, Verdict
+from searchbench.analysis.compare import builds, compiling, standing, systems
+from searchbench.analysis.judgement import Estimate, Judgement, Step, TrialResult, Verdict
 from searchbench.analysis.sweep import by_class, drift, promises
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.sweep import words as say
@@ -64,6 +64,9 @@ def sustained(
         for name in driven
     }
     labels = {t.treatment: t.label for t in judged.treatments}
+    by_subject: dict[str, list[TrialResult]] = {}
+    for t in judged.treatments:
+        by_subject.setdefault(subjects[t.treatment], []).extend(t.trials)
     dies = dying(steps)
     kept, several = promises.sentences(steps), say.of_subjects(driven, decide, agreeing, dies)
     order = {s.trial: i for i, s in enumerate(steps)}
@@ -118,6 +121,7 @@ def sustained(
         [*said(say.in_doubt(driven, decide), Rank.DOUBT)],
         [*said(say.same_hits(driven, decide), Rank.MORE)],
         [*said([standing.unsure(decide)], Rank.DOUBT)],
+        [*said([compiling.sentence(decide, by_subject, {})], Rank.DOUBT)],
         [*said(say.in_the_way(decide, labels), Rank.DOUBT, Rank.ASIDE)],
         [*said(failed(steps), Rank.DOUBT)],
     ]

@@ -461,6 +461,13 @@ def in_doubt(found: Found, compared: Sequence[Comparison]) -> list[str]:
                 f"{b} seen to return the same first hits, so whether they did the same work is "
                 "unknown: look at what each returns."
             )
+        elif other := [c for c in with_ratio if standing.other_ranking(c)]:
+            _, of = other[0].ranked_alike or (0, 0)
+            hits.append(
+                f"On none of the {of} requests with the same total that could show how both rank "
+                f"were {a} and {b} seen to rank hits alike, so whether they did the same work is "
+                "unknown: look at what each returns."
+            )
         if any(MAY_DIFFER in c.reason for c in with_ratio):
             lists.append(
                 f"The requests of {a} and {b} are not the same list, so one may have been asked "
@@ -469,7 +476,11 @@ def in_doubt(found: Found, compared: Sequence[Comparison]) -> list[str]:
     if len(pairs) <= FEW:
         return hits + lists
     what = (
-        (hits, "first hits were never seen to be the same, so look at what each returns"),
+        (
+            hits,
+            "first hits or their ranking were never seen to be the same, so look at what each "
+            "returns",
+        ),
         (lists, "requests are not of one list, so ask all the same"),
     )
     return [f"In {len(own)} of {len(pairs)} pairs the {why}." for own, why in what if own]

@@ -127,12 +127,25 @@ def of_treatment(trials: Sequence[tuple[TrialResult, Seen]]) -> Bottleneck | Non
     return Bottleneck(part, number, most, len(seen))
 
 
+def _used(trial: Trial, seconds: float) -> float | None:
+    """The share of its cores that the server on this machine used; None: not known, or elsewhere
+    too.
+    """
+    cores = len(trial.service.cpus) or trial.host_window.cores or 0
+    if trial.elsewhere or trial.server.cpu_s is None or not cores:
+        return None
+    return trial.server.cpu_s / seconds / cores
+
+
 def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) -> Iterator[Seen]:
     """Everything that had nothing left, the surest first; ends with "none" or "unknown"."""
     # A limit that was used up says more than that the generator lost its core at times.
     limited = _limited(trial, trial.host_window.devices, seconds)
+    # Nor is it what held a server back that has used up its cores, and so starved the generator.
+    full = _used(trial, seconds)
     for kind in findings:
-        if kind in _GENERATOR and (limited is None or kind == "client saturated"):
+        behind = limited is not None or (kind == "client starved" and (full or 0.0) >= BUSY)
+        if kind in _GENERATOR and (kind == "client saturated" or not behind):
             yield Seen("client", kind)
     if trial.elsewhere:
         yield from _of_hosts(trial, seconds)

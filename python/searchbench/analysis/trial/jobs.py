@@ -63,14 +63,25 @@ def disturbed(trial: Trial) -> Iterator[Finding]:
     """What disturbed a job, each kind once: where it did so most."""
     worst: dict[str, Finding] = {}
     for job in trial.jobs:
-        # As if it had been the drive: the same cores, the same counters.
-        alone = structs.replace(trial, server=job.server, host_window=job.host, drive=None)
-        for kind, severity, number, meaning, remedy in machine.foreign(alone, _window(job)):
+        for kind, severity, number, meaning, remedy in machine.foreign(
+            _alone(trial, job), _window(job)
+        ):
             found = Finding(kind, severity, trial.trial, f"{job.name}: {number}", meaning, remedy)
             kept = worst.setdefault(kind, found)
             if _GRAVITY.index(severity) < _GRAVITY.index(kept.severity):
                 worst[kind] = found
     yield from worst.values()
+
+
+def taken(trial: Trial) -> dict[str, float]:
+    """By the metric of each job, the share of its time in which others may have had a core."""
+    here = structs.replace(trial, elsewhere=[])  # what hosts say is of the drive
+    return {f"{job.name}_s": machine.taken(_alone(here, job), job.seconds) for job in trial.jobs}
+
+
+def _alone(trial: Trial, job: JobDone) -> Trial:
+    """As if it had been the drive: the same cores, the same counters."""
+    return structs.replace(trial, server=job.server, host_window=job.host, drive=None)
 
 
 def results(

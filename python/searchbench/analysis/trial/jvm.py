@@ -13,6 +13,7 @@ from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.words import at_least_one, percent
 from searchbench.record import Trial
 
+BUSY = "compilers busy"  # the finding's kind
 COMPILING = 0.05  # of one core's time
 COLLECTING = 0.10  # of the server's CPU time
 # CPU time is counted in ticks of 10 ms, of each thread by itself.

@@ -17,6 +17,7 @@ from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.rows import Row, Severity
 from searchbench.analysis.words import percent, plural
 from searchbench.record import Trial
+from searchbench.record.elsewhere import Elsewhere
 from searchbench.record.trial import KERNEL, CoreTotals
 
 CLIENT_CPU = 0.90
@@ -95,7 +96,8 @@ def taken(trial: Trial, window_s: float) -> float:
     Foreign CPU and steal, also where they are less than a warning, on the server's cores or on the
     generator's, whichever lost more. It may all have been on one core, so it is counted as that of
     one. Foreign CPU of a system that ran already may be that system's own, and what the kernel's
-    threads did may have been for the trial; both are left out.
+    threads did may have been for the trial; both are left out. Of hosts that are other machines the
+    kernel's threads are not known, so there only what is a warning counts.
     """
     sides = _sides(trial, window_s) or _whole(trial, window_s)
     known = trial.attached is None and not _unknown(trial)
@@ -105,7 +107,20 @@ def taken(trial: Trial, window_s: float) -> float:
     for side in sides:
         foreign_s = max(0.0, min(side.foreign_s(), together_s) - kernel_s) if known else 0.0
         lost.append(foreign_s + side.steal_s)
+    lost += [window_s * _taken_on(one, trial) for one in trial.elsewhere if not one.this_machine]
     return min(1.0, max(lost, default=0.0) / window_s) if window_s > 0 else 0.0
+
+
+def _taken_on(one: Elsewhere, trial: Trial) -> float:
+    """The same of a host that is another machine, as a share of the time that it was watched."""
+    core_s = one.seconds * one.cores
+    counts = ((elsewhere.others_s(one, trial), FOREIGN_WARNING), (one.steal_s, STEAL_WARNING))
+    found = [
+        seconds
+        for seconds, least in counts
+        if seconds is not None and seconds > TICKS_S and seconds >= least * core_s
+    ]
+    return sum(found) / one.seconds if one.seconds > 0 else 0.0
 
 
 def _sides(trial: Trial, window_s: float) -> list[Side]:
@@ -274,6 +289,11 @@ def _together(sides: Sequence[Side]) -> Side:
     return Side("", *(sum(value or 0.0 for value in column) for column in zip(*rows, strict=True)))
 
 
+def cores_used(trial: Trial) -> set[int]:
+    """The cores of the server and of the generator; empty: they may be any."""
+    return {*trial.service.cpus, *_client_cpus(trial)} if trial.service.cpus else set()
+
+
 def _client_cpus(trial: Trial) -> list[int]:
     threads = trial.drive.threads if trial.drive is not None else []
     return [t.cpu for t in threads if t.cpu is not None and t.host is None]
@@ -354,12 +374,14 @@ def _stalls(trial: Trial, trace: Trace) -> Iterator[Row]:
 
 
 def _disk(trial: Trial, trace: Trace) -> Iterator[Row]:
-    read, host = trial.server.read_bytes, trial.host_window
+    read, host = elsewhere.whole(trial).read_bytes, trial.host_window
     n = int(np.count_nonzero(trace.measured()))
     if read is None or read < max(READ_BYTES, SHARE_OF_REQUESTS * n * PAGE_BYTES):
         return
     index = trial.ingest.index_bytes if trial.ingest is not None else None
-    larger = index is not None and host.memory_bytes is not None and index > host.memory_bytes
+    # Of other machines it is not on record how much memory they have.
+    memory = None if trial.elsewhere else host.memory_bytes
+    larger = index is not None and memory is not None and index > memory
     yield (
         "reads from disk",
         "note" if larger else "warning",
@@ -375,7 +397,7 @@ def _disk(trial: Trial, trace: Trace) -> Iterator[Row]:
 
 
 def _faults(trial: Trial, trace: Trace) -> Iterator[Row]:
-    faults, n = trial.server.major_faults, int(np.count_nonzero(trace.measured()))
+    faults, n = elsewhere.whole(trial).major_faults, int(np.count_nonzero(trace.measured()))
     if faults is not None and faults >= max(FAULTS, SHARE_OF_REQUESTS * n):
         yield (
             "major faults",
@@ -387,9 +409,9 @@ def _faults(trial: Trial, trace: Trace) -> Iterator[Row]:
 
 
 def _clock(trial: Trial, trace: Trace) -> Iterator[Row]:
-    """What held the cores back: a lower frequency, a limit of our control group."""
+    """What held the cores back: a lower frequency, a CPU limit of a control group."""
     host = trial.host_window
-    used = {*trial.service.cpus, *_client_cpus(trial)} if trial.service.cpus else set()
+    used = cores_used(trial)
     seen = [
         (core.mhz_least / core.mhz_most, core)
         for core in host.by_core
@@ -411,9 +433,9 @@ def _clock(trial: Trial, trace: Trace) -> Iterator[Row]:
             "CPU limit",
             "warning",
             f"throttled {times:,} {plural(times, 'time', 'times')} in the window",
-            "The control group had used up its share of CPU time, and its processes were stopped "
-            "until the next period.",
-            "Raise the limit of the container (cpu.max), or measure outside of it.",
+            "A control group of searchbench or of the attached system had used up its share of CPU "
+            "time, and its processes were stopped until the next period.",
+            "Raise that limit (cpu.max), or measure without it.",
         )
 
 

@@ -6,7 +6,7 @@ side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -24,7 +24,7 @@ from searchbench.analysis.judgement import (
     TreatmentResult,
     TrialResult,
 )
-from searchbench.analysis.roles import faults, reading, truth
+from searchbench.analysis.roles import faults, reading, truth, worked
 from searchbench.analysis.stats.intervals import mean_interval
 from searchbench.analysis.sweep import promises, steps
 from searchbench.analysis.trial import (
@@ -36,6 +36,7 @@ from searchbench.analysis.trial import (
     elsewhere,
     firsts,
     jobs,
+    jvm,
     latency,
     machine,
     operations,
@@ -106,7 +107,8 @@ def judge_trial(
         outcomes={},
         findings=(),
         untimed=trial.operation.untimed if trial.operation is not None else 0,
-        again=trial.trial in record.set_aside,
+        sitting=record.sittings.get(trial.trial, 0),
+        taken_of_jobs=jobs.taken(trial),
     )
     if trial.status != "ok":
         finding = validity.failed_finding(trial)
@@ -132,8 +134,9 @@ def judge_trial(
     warm = warmup.find(within, trial.load.kind == "closed", at_limit=at_limit)
     swept = subject is not None and record.plan.judging.measure == "sweep"
     # Of a step, replies that count as answered alone: there errors are a result.
-    differ, unread, looked = agreement.under_load(record, trial, answered=subject is not None)
-    otherwise = _answers_under_load(trial, differ, unread, looked)
+    loaded = agreement.under_load(record, trial, answered=subject is not None)
+    differ, _, looked, _ = loaded
+    otherwise = _answers_under_load(trial, loaded)
     planned = next((t for t in record.plan.treatments if t.id == trial.treatment), None)
     more = (
         served.findings(record, trial, before), replies.findings(record, trial, before), otherwise,
@@ -167,7 +170,7 @@ def judge_trial(
     grave = [f.kind for f in findings if f.kind != validity.LATE or f.severity == "invalid"]
     held_back = bottleneck.of_trial(trial, trace, grave)
     seen_by_class, classes = by_class.of_window(trace), trace.classes
-    window_s = undisturbed.window_s
+    window_s, window = undisturbed.window_s, undisturbed.window
     del trace, before, undisturbed, within  # they are large
     samples.keep(trial.trial, measured)
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
@@ -191,6 +194,8 @@ def judge_trial(
         shaped=over_stages,
         classes=seen_by_class,
         taken=machine.taken(trial, window_s),
+        worked=worked.of_trial(record, trial, window),
+        compiling=any(f.kind == jvm.BUSY for f in findings),
     )
     durations = (empty, empty) if bad else (service, response)
     pooled = {} if bad or classes is None else by_class.durations(measured, classes)
@@ -206,11 +211,11 @@ def _of_first_asks(
     """
     whole = whole_trace(record, trial)
     measured = measured_of(trace, trial.load.timeout_s)
-    differ, unread, looked = agreement.under_load(record, trial, answered=False)
+    loaded = agreement.under_load(record, trial, answered=False)
     counts = validity.outcomes(trial, trace)
     audit = validity.audit_first_asks(trial, trace, whole)
     more = (*firsts.findings(trial), *replies.findings(record, trial, trace),
-            *_answers_under_load(trial, differ, unread, looked))  # fmt: skip
+            *_answers_under_load(trial, loaded))  # fmt: skip
     found = jobs.added((*audit, *more), trial)
     findings = validity.gravest_first(remedies.fitted(found, record.plan.judging))
     samples.keep(trial.trial, measured)
@@ -432,22 +437,30 @@ def _figures(
     return {name: estimate for name, estimate in found.items() if estimate is not None}
 
 
-def _answers_under_load(trial: Trial, differ: int, errors: int, looked: int) -> tuple[Finding, ...]:
-    """The counts are as ``agreement.under_load`` has them."""
-    if not differ:
-        return ()
-    unread = f" (errors or unreadable: {errors:,})" if errors else ""
-    return (
-        Finding(
+def _answers_under_load(trial: Trial, found: agreement.UnderLoad) -> Iterator[Finding]:
+    """That replies were others than those captured before, or that little is known of them."""
+    if found.differ:
+        unread = f" (errors or unreadable: {found.unread:,})" if found.unread else ""
+        yield Finding(
             "other answers under load",
-            "invalid" if differ > validity.ERRORS_INVALID * looked else "warning",
+            "invalid" if found.differ > validity.ERRORS_INVALID * found.looked else "warning",
             trial.trial,
-            f"{differ:,} of {looked:,} sampled replies{unread}",
+            f"{found.differ:,} of {found.looked:,} sampled replies{unread}",
             "Under load the server gave other answers than when asked alone, so these times are "
             "not those of the answers that were compared.",
             "Lower the load until the answers agree, or raise the server's own limits.",
-        ),
-    )
+        )
+    if found.unordered > found.looked:
+        yield Finding(
+            "only totals compared under load",
+            "note",
+            trial.trial,
+            f"{found.unordered:,} of {found.looked + found.unordered:,} sampled replies",
+            "Their totals are the same as when asked alone, but other documents are listed, and "
+            "the scores do not tell which should come first. So only the totals show that the "
+            "server found the same under load.",
+            "Ask for an order in which no two hits are equal.",
+        )
 
 
 def _with_range(curve: Curve, parts: Sequence[Nanoseconds]) -> Curve:

@@ -1,0 +1,51 @@
+"""A clock that is slow through a whole trial does not show in it: only beside other trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from searchbench.analysis.judgement import Finding
+from searchbench.analysis.trial.machine import SLOWED, cores_used
+from searchbench.analysis.words import listed
+from searchbench.record import Record, Trial
+
+BUSY = 0.5  # of the window: a core that has less to do may be slow because of that
+
+
+def findings(record: Record) -> Iterator[Finding]:
+    """That a core was slower throughout some trials than in others, in which it was busy too."""
+    seen = {trial.trial: _greatest(trial) for trial in record.trials if trial.status == "ok"}
+    most: dict[int, float] = {}
+    for by_core in seen.values():
+        for cpu, mhz in by_core.items():
+            most[cpu] = max(mhz, most.get(cpu, 0.0))
+    slow = {
+        name: min((mhz / most[cpu], cpu, mhz) for cpu, mhz in by_core.items())
+        for name, by_core in seen.items()
+        if any(mhz < SLOWED * most[cpu] for cpu, mhz in by_core.items())
+    }
+    if not slow:
+        return
+    _, cpu, mhz = min(slow.values())
+    yield Finding(
+        "CPU frequency",
+        "warning",
+        "",
+        f"core {cpu} reached at most {mhz:,.0f} MHz, and {most[cpu]:,.0f} MHz in another trial; "
+        f"trials with a slow core: {listed([*slow])}",
+        "A core that was busy was slower throughout these trials than in others, so equal work "
+        "took longer in them.",
+        "cpupower frequency-set -g performance; turn turbo off; check the cooling.",
+    )
+
+
+def _greatest(trial: Trial) -> dict[int, float]:
+    """The greatest frequency of each core that was used and busy, in MHz, where it is on record."""
+    used = cores_used(trial)
+    found: dict[int, float] = {}
+    for core in trial.host_window.by_core:
+        whole_s = core.busy_s + core.idle_s + core.interrupts_s + core.steal_s
+        busy = whole_s > 0 and core.busy_s >= BUSY * whole_s
+        if core.mhz_most and busy and (not used or core.cpu in used):
+            found[core.cpu] = core.mhz_most
+    return found

@@ -1,0 +1,65 @@
+"""Who is in front may be so because it did less of what goes on beside its readers.
+
+Roles that were asked for the same may get other amounts done: a client that waits for its answers
+sends less to a slow system, and one whose clock goes on leaves the rest unsent. Then the readers
+did not stand beside the same work. (Where roles were asked for other amounts, that is what is
+compared.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from searchbench.analysis.judgement import Comparison, TreatmentResult, TrialResult, Worked
+from searchbench.analysis.words import digits, of_job
+
+LEAST = 0.95  # of the rival's: with so much or more, the work was about the same
+FEWER = "while its readers searched"  # in whatever says that it may have made a ratio
+REMEDY = "Give the roles of both a rate that both systems keep up with."
+Key = tuple[str, str, str]  # role, what it does, what it was asked for
+
+
+def against(c: Comparison, by_id: Mapping[str, TreatmentResult]) -> str:
+    """Why roles keep a ratio from being resolved, a clause; empty: they do not."""
+    if c.ratio is None or of_job(c.metric):
+        return ""
+    a, b = by_id[c.a], by_id[c.b]
+    winner, rival = (b, a) if c.ratio.value > 1 else (a, b)
+    of = [[x for x in t.trials if x.counts] for t in (winner, rival)]
+    return said(of[0], of[1], winner.label, rival.label)
+
+
+def said(
+    winners: Sequence[TrialResult], rivals: Sequence[TrialResult], winner: str, rival: str
+) -> str:
+    """That the winner did less for a role that was asked for the same beside both, a clause; empty:
+    there is none such.
+    """
+    mine, others = per_s(winners), per_s(rivals)
+    for key, theirs in others.items():
+        role, does, _ = key
+        own = fmean(mine[key]) if key in mine else 0.0
+        if key not in mine or own >= LEAST * fmean(theirs):
+            continue
+        much = f"{role}: {digits(own)} a second; {rival}: {digits(fmean(theirs))}"
+        less = (
+            f"fewer documents were written to {winner}"
+            if does == "write"
+            else f"{winner} answered fewer other requests"
+        )
+        return f"{less} {FEWER} ({much}), which leaves those readers more of the machine"
+    return ""
+
+
+def per_s(trials: Sequence[TrialResult]) -> dict[Key, list[float]]:
+    """By role and what it was asked for, what it got done a second in each trial."""
+    found: dict[Key, list[float]] = {}
+    for trial in trials:
+        for one in trial.worked:
+            found.setdefault(_key(one), []).append(one.per_s)
+    return found
+
+
+def _key(one: Worked) -> Key:
+    return one.role, one.does, one.asked

@@ -1,0 +1,30 @@
+"""What roles got done beside the readers of a trial, so that readers beside less are known."""
+
+from __future__ import annotations
+
+import json
+
+from searchbench.analysis.judgement import Worked
+from searchbench.analysis.roles import reading
+from searchbench.analysis.roles.accepted import of_writer, written
+from searchbench.record import Record, Trial
+from searchbench.record.roles import RoleRun
+
+
+def of_trial(record: Record, trial: Trial, window: tuple[int, int]) -> tuple[Worked, ...]:
+    """Of each role at work that writes or reads, in the window."""
+    return tuple(
+        Worked(run.name, run.does, json.dumps(run.keys, sort_keys=True, default=str), per_s)
+        for run in trial.beside
+        if not run.idle and run.drive is not None
+        and (per_s := _per_s(record, trial, run, window)) is not None
+    )  # fmt: skip
+
+
+def _per_s(record: Record, trial: Trial, run: RoleRun, window: tuple[int, int]) -> float | None:
+    if run.does == "write":
+        return of_writer(written(record, trial, run), window, run)["accepted_per_s"]
+    if run.does == "read":
+        read = reading.of_trial(record, trial, run)
+        return None if read is None or read.late else read.answered.value
+    return None

@@ -1,0 +1,97 @@
+"""Readers are not faster that had fewer writes beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from searchbench.analysis.compare import acknowledged, less_beside, taken
+from searchbench.analysis.compare.family import family
+from searchbench.analysis.judgement import Comparison, Estimate, TrialResult, Worked
+
+TRIAL = TrialResult("b01-t01", "t01", 1, False, "valid", "", {}, {}, ())
+ASKED = '{"documents_per_s": 500}'
+
+
+class Treatment:
+    """What is looked at of a treatment."""
+
+    def __init__(self, name: str, trials: list[TrialResult], **levels: Any) -> None:
+        self.treatment = self.label = name
+        self.trials, self.levels, self.draws, self.system = trials, levels, "", "x"
+
+
+def wrote(*per_s: float, asked: str = ASKED, does: str = "write") -> list[TrialResult]:
+    return [replace(TRIAL, worked=(Worked("writer", does, asked, one),)) for one in per_s]
+
+
+def against(
+    a: list[TrialResult], b: list[TrialResult], ratio: float, metric: str = "throughput"
+) -> str:
+    by_id: Any = {"a": Treatment("a", a), "b": Treatment("b", b)}
+    of = Estimate(ratio, "ratio", 3)
+    c = Comparison("a", "b", metric, "not resolved", of, 0.001, 1.0, 40, 0)
+    return less_beside.against(c, by_id)
+
+
+@pytest.mark.parametrize("metric", ["throughput", "service_p99"])
+def test_who_takes_less_beside_is_not_in_front_by_that(metric: str) -> None:
+    said = against(wrote(500, 498, 502), wrote(20, 25, 15), 1.5, metric)
+    assert said == (
+        "fewer documents were written to b while its readers searched (writer: 20 a second; a: "
+        "500), which leaves those readers more of the machine"
+    )
+    turned = against(wrote(20), wrote(500), 1 / 1.5, metric)
+    assert turned.startswith("fewer documents were written to a")
+
+
+def test_who_answers_fewer_reports_beside_its_readers_is_not_in_front_by_that() -> None:
+    said = against(wrote(10, does="read"), wrote(1, does="read"), 1.5)
+    assert said.startswith("b answered fewer other requests while its readers searched (writer: 1 ")
+
+
+def test_who_takes_as_many_or_more_or_is_asked_for_others_may_be_in_front() -> None:
+    assert against(wrote(500), wrote(490), 1.5) == "", "about the same work"
+    assert against(wrote(20), wrote(500), 1.5) == "", "the one in front did more"
+    other = '{"documents_per_s": 20}'
+    assert against(wrote(500), wrote(20, asked=other), 1.5) == "", "that is what is compared"
+    assert against([TRIAL], wrote(20), 1.5) == "", "an idle writer"
+    assert against(wrote(500), wrote(20), 1.5, "ingest_s") == "", "a job has no writer beside it"
+
+
+def test_readers_beside_roles_are_held_against_idle_ones_however_many_there_are() -> None:
+    own: Any = [
+        Treatment(f"{system}{rate}", [], system=system, rate=rate)
+        for system in "xy"
+        for rate in (0, 20, 200, 2000)
+    ]
+    for one in own:
+        one.system = one.levels["system"]
+    asked_for = [(f"{s}0", f"{s}{rate}") for s in "xy" for rate in (20, 200, 2000)]
+    without, found = family(own), family(own, asked_for)
+    assert ("x0", "x2000") not in without
+    assert {*found} == {*without, *asked_for}
+    assert len(found) == len({*found})
+
+
+def test_what_others_took_of_a_job_may_have_made_it_longer() -> None:
+    quiet, busy = (
+        [replace(TRIAL, taken=0.4, taken_of_jobs={"backup_s": share})] * 3 for share in (0.0, 0.2)
+    )
+    assert taken.floor(quiet, busy, "backup_s") == pytest.approx(1.25)
+    assert taken.floor(busy, quiet, "backup_s") == 1.0
+    assert taken.floor(quiet, busy, "ingest_s") == 1.0, "no such job"
+    assert taken.touched("backup_s")
+
+
+def test_a_version_that_takes_fewer_writes_is_not_passed_whatever_its_readers_do() -> None:
+    (why,) = acknowledged._less(wrote(500, 498, 502), wrote(20, 21, 19))
+    assert why == (
+        "its role writer had 20 documents a second acknowledged in the second, and 500 in the first"
+    )
+    assert [*acknowledged._less(wrote(500), wrote(20))], "of single trials too"
+    assert not [*acknowledged._less(wrote(20, 21), wrote(500, 499))]
+    assert not [*acknowledged._less(wrote(500, 300, 400), wrote(450, 310, 350))], "chance"
+    assert not [*acknowledged._less(wrote(500), wrote(20, asked="other"))]
