@@ -79,6 +79,26 @@ def test_what_others_took_on_a_host_is_a_finding_of_that_host() -> None:
     assert kinds(replace(NORTH, cpu_s=None))["host not watched"] == "north"
 
 
+def test_what_others_took_on_a_host_may_have_made_its_system_slower() -> None:
+    """As of one core: 16 s of others and 2 s of steal in ten seconds are all of one."""
+    assert machine.taken(trial(NORTH), 10.0) == 0.0
+    assert machine.taken(trial(replace(NORTH, busy_s=12.0)), 10.0) == pytest.approx(0.4)
+    assert machine.taken(trial(replace(NORTH, steal_s=1.0)), 10.0) == pytest.approx(0.1)
+    assert machine.taken(trial(replace(NORTH, busy_s=24.0, steal_s=2.0)), 10.0) == 1.0
+    little = replace(NORTH, busy_s=8.0 + 0.04 * 40)
+    assert machine.taken(trial(little), 10.0) == 0.0, "it may have been the kernel's threads"
+    assert machine.taken(trial(replace(NORTH, busy_s=None)), 10.0) == 0.0
+
+
+def test_what_a_host_read_from_its_disk_is_found() -> None:
+    found = kinds(NORTH, replace(SOUTH, read_bytes=1e9, major_faults=1e4))
+    assert found["reads from disk"].startswith("1,000.0 MB")
+    assert found["major faults"].startswith("10,000")
+    assert not {"reads from disk", "major faults"} & kinds(NORTH, SOUTH).keys()
+    unknown = kinds(NORTH, replace(SOUTH, read_bytes=None))
+    assert "reads from disk" not in unknown
+
+
 def test_of_a_host_that_is_this_machine_its_time_is_not_that_of_others() -> None:
     """Both cores were busy for 2 s; 3 s are the generator's, 1 s the server's."""
     here = replace(NORTH, this_machine=True, cpu_s=3.0)

@@ -60,3 +60,23 @@ def test_what_compiling_took_is_in_the_audit_and_among_the_resources(tmp_path: P
     assert found["garbage collection"].severity == "note"
     (resources,) = judgement.resources.values()
     assert (resources["jvm_compilers_s"].value, resources["jvm_compilers_s"].unit) == (1.0, "s")
+
+
+@pytest.mark.parametrize("measure", ["throughput", "sweep"])
+@pytest.mark.parametrize("compiling", [("slow",), ("quick",), ()])
+def test_the_verdict_says_that_the_slower_one_was_still_compiling(
+    tmp_path: Path, measure: str, compiling: tuple[str, ...]
+) -> None:
+    run = Study(blocks=4, control=None, trial_noise=0.0, block_noise=0.0)
+    if measure == "sweep":
+        run.judging = {"measure": "sweep"}
+    for name, service_s in (("slow", 0.004), ("quick", 0.002)):
+        busy_s = 2.0 if name in compiling else 0.0
+        told = {"jvm_compilers_s": busy_s, "jvm_collectors_s": 0.0, "cpu_s": 4.0}
+        run.add(name, system=name, server=records.lognormal(service_s, 0.1), seconds=8.0,
+                extra={"server": told})  # fmt: skip
+    found = judge(open_record(run.write(tmp_path / "r"))).verdict
+    assert found.best == "quick", found.decision
+    said = "In most trials of slow the compilers of the JVM were still busy: slow may be faster"
+    assert (said in found.decision) is (compiling == ("slow",))
+    assert any(said in point for point in found.points) is (compiling == ("slow",))

@@ -314,6 +314,28 @@ def test_a_core_that_slows_down_is_named(plain: Path) -> None:
     assert found["CPU frequency"].number == "core 0 between 1,200 and 3,000 MHz"
 
 
+@pytest.mark.parametrize(
+    ("mhz", "busy_s", "slow"),
+    [(1200.0, SERVER_S, True), (2900.0, SERVER_S, False), (1200.0, 0.1, False)],
+)
+def test_a_core_that_is_slow_through_a_whole_trial_is_found_beside_others(
+    tmp_path: Path, mhz: float, busy_s: float, slow: bool
+) -> None:
+    run = Study(blocks=2, control=None)
+    for name, own_mhz, own_s in (("a", 3000.0, SERVER_S), ("b", mhz, busy_s)):
+        told = machine(core(0, own_s, mhz_least=own_mhz, mhz_most=own_mhz), core(1, CLIENT_S))
+        run.add(name, system=name, server=constant(0.02), seconds=6.0, warmup_s=1.0, extra=told)
+    found = [f for f in judge(open_record(run.write(tmp_path / "r"))).findings
+             if f.kind == "CPU frequency"]  # fmt: skip
+    assert len(found) == slow
+    if slow:
+        (one,) = found
+        said = "core 0 reached at most 1,200 MHz, and 3,000 MHz in another trial; "
+        assert one.number.startswith(said)
+        assert one.number.endswith("trials with a slow core: 001-b0-b and 003-b1-b")
+        assert not one.trial
+
+
 def test_each_finding_has_its_number_its_meaning_and_its_remedy(plain: Path) -> None:
     told = machine(
         core(0, 5.0, mhz_least=1.0, mhz_most=2.0),
@@ -349,7 +371,7 @@ def test_the_terminal_says_each_warning_once_and_of_how_many_trials(
     assert said.count("? CPU limit") == 1
     assert "? CPU limit (3 of 9 trials: 000-b0-sqlite, " in said
     assert "e.g. throttled 1 time in the window." in said
-    assert "or measure outside of it." in said
+    assert "or measure without it." in said
 
 
 @pytest.mark.parametrize("levels", [(4,), (4, 8)])

@@ -336,7 +336,10 @@ def test_of_a_loop_device_and_the_disk_below_it_the_disk_is_named() -> None:
 
 def test_a_generator_with_nothing_left_is_named_before_all_else() -> None:
     full = trial(cpu_s=2.0 * SECONDS)
-    assert found(full, findings=("client starved",)).part == "client"
+    assert found(full, findings=("client saturated",)).part == "client"
+    assert found(full, findings=("client starved",)).part == "processor", "the server starved it"
+    some = trial(cpu_s=1.0 * SECONDS)
+    assert found(some, findings=("client starved",)).part == "client"
 
 
 def test_a_limit_that_is_used_up_is_named_before_a_generator_that_lost_its_core_at_times() -> None:

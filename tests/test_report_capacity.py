@@ -109,7 +109,7 @@ def test_the_answer_is_a_table_of_configurations_by_promises() -> None:
     ]
     assert table.rows[0][1].below == "95.7 % · 10 trials"
     assert table.rows[2][2].below == "7 trials"
-    assert "fails at no rate that was driven" in table.rows[2][2].exact
+    assert "fails at a rate that is not known" in table.rows[2][2].exact
     for c, queue in zip(judged.capacity[::2], examples.PARTS, strict=True):
         assert c.holds is not None
         assert c.fails is not None

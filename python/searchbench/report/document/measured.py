@@ -10,6 +10,7 @@ from typing import Literal
 
 from searchbench.analysis.judgement import Agreement
 from searchbench.analysis.trial import sampled
+from searchbench.record import Trial
 from searchbench.report.document import notices
 from searchbench.report.document.blocks import Block, Details, Facts, Section, Text
 from searchbench.report.document.content import LONG, Content, figure
@@ -303,8 +304,28 @@ def resources(content: Content) -> Section | None:
     return Section("resources", "Resources", tuple(blocks))
 
 
+def _not_watched(trials: Sequence[Trial]) -> str:
+    """What of the machine is on record of no driven trial."""
+    windows = [t.host_window for t in trials if t.status == "ok" and t.drive is not None]
+    if not windows:
+        return ""
+    known = {
+        "the frequency of the cores": any(c.mhz_most for w in windows for c in w.by_core),
+        "pressure on cores, memory, and disks": any(
+            value is not None
+            for w in windows
+            for value in (w.stalled_cpu_s, w.stalled_memory_s, w.stalled_io_s)
+        ),
+    }
+    return " and ".join(what for what, there in known.items() if not there)
+
+
 def machine(content: Content) -> Section:
-    """The fingerprint of the machine as pairs; nested ones are named by their path."""
-    pairs = flat(content.record.host)
+    """The fingerprint of the machine as pairs; nested ones are named by their path. What was not
+    watched in any trial stands there too: of that nothing can be found.
+    """
+    pairs = [*flat(content.record.host)]
+    if pairs and (unseen := _not_watched(content.record.trials)):
+        pairs.append(("not watched", f"{unseen}: could not be read here"))
     text = Text("The record holds nothing about the machine.")
     return Section("machine", "The machine", (Facts(tuple(pairs)) if pairs else text,), "Machine")

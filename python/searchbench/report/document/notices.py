@@ -31,7 +31,9 @@ CLOSED_LOOP = (
     "stalls, its clients send nothing, so the requests that would have met the "
     "stall are missing from the count (coordinated omission). Its response times "
     "are those of a fixed number of patient clients; for what users see at a given "
-    "rate, measure with an open loop."
+    "rate, measure with an open loop. The order of systems may differ there too: the "
+    "system that answers most at full load is not always the one that answers soonest "
+    "at a given rate."
 )
 
 _LINE = 80  # letters of the number of a finding that is one line

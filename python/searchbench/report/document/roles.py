@@ -8,6 +8,7 @@ from functools import partial
 from searchbench.analysis.roles.faults import sentences
 from searchbench.analysis.roles.model import AnswersHeld, RoleResult, RolesJudged
 from searchbench.analysis.roles.truth import said_of
+from searchbench.analysis.trial.throughput import KEEPS_UP
 from searchbench.report.document.blocks import Block, Details, Points, Section, Text
 from searchbench.report.document.content import LONG, Content, figure
 from searchbench.report.document.text import line
@@ -278,10 +279,27 @@ def _of_writers(results: list[RoleResult]) -> list[str]:
         names += f", and {len(late) - _NAMED:,} more" * (len(late) > _NAMED)
         found.append(
             "These writers fell behind their clock. By how much, at the end: "
-            f"{names}. That is a result: the system accepts less than was offered."
+            f"{names}.{_accepted_less(late)}"
         )
     found += _checked(results)
     return found
+
+
+def _accepted_less(late: Sequence[RoleResult]) -> str:
+    """Of writers that fell behind, whether less was accepted than offered; a sentence after a
+    space.
+    """
+    rates = [(r, r.figures.get("accepted_per_s"), r.figures.get("offered_per_s")) for r in late]
+    less = [r for r, got, of in rates if got and of and got.value < KEEPS_UP * of.value]
+    if not all(got and of for _, got, of in rates):
+        return ""
+    if not less:
+        return " In the window, nearly as much was accepted as was offered, or more."
+    of = "" if len(less) == len(late) else f" ({', '.join(line(r.label) for r in less[:_NAMED])})"
+    return (
+        f" That is a result: less was accepted than was offered{of}. Whether the system would take "
+        "more over more `connections` was not measured."
+    )
 
 
 def _checked(results: Sequence[RoleResult]) -> list[str]:

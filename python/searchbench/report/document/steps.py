@@ -70,7 +70,8 @@ def _measured(content: Content) -> Badge:
     if "broken" in promised:
         return Badge("Promise broken", "bad", text)
     if promised:
-        kept = promised == {"kept"}
+        # One that was not driven to its end, or that is void, kept nothing.
+        kept = promised == {"kept"} and all(s.promises for s in content.steps)
         return Badge(
             "Promise kept" if kept else "Cannot be told", "good" if kept else "unsure", text
         )
@@ -111,10 +112,8 @@ def _intervals(found: Sequence[Capacity]) -> list[Block]:
     )
     dashed = ""
     if any(c.holds is None or c.fails is None for c in found):
-        reading += (
-            "≥: no trial shows a rate that breaks it. <: no trial shows a rate that keeps it. "
-        )
-        dashed = " Dashed with an arrow: no trial bounds that side."
+        reading += "≥ and <: the other end is not known, and the answer says why. "
+        dashed = " Dashed with an arrow: that end is not known."
     return [
         tables.intervals(found),
         Text(reading + "Hover or touch for exact values.", "quiet"),

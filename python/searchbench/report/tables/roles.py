@@ -336,8 +336,9 @@ def seconds(found: Estimate | None) -> Cell:
         return NONE
     interval = found.interval
     if math.isinf(found.value):
-        least = interval.low if interval else 0.0
-        return Cell(f"above {numbers.human(least, 's')}", repr(found))
+        if interval is None:
+            return Cell("unknown", repr(found))
+        return Cell(f"above {numbers.human(interval.low, 's')}", repr(found))
     below = ""
     if interval is not None and interval.high <= 0:  # found before the write was answered
         return Cell("at once", repr(found))

@@ -249,7 +249,7 @@ def _interval(found: Capacity | None) -> Cell:
     if found.searches > 1:
         count += f" in {found.searches} searches"
     ends = f"holds at {found.holds!r}, fails at {found.fails!r} requests per second"
-    exact = ends.replace("None", "no rate that was driven")
+    exact = ends.replace("None", "a rate that is not known")
     missing = found.holds is None and found.fails is None
     return Cell(between(found), exact, " · ".join([*odds, count]), tone="quiet" if missing else "")
 
