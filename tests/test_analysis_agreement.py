@@ -14,6 +14,7 @@ import pytest
 from records import OUTCOMES, Study, good_answer
 from searchbench.analysis.agreement import agreement, ranking
 from searchbench.analysis.agreement.agreement import Pair
+from searchbench.cli.verify import _differ
 from searchbench.record import Trial, open_record
 from searchbench.report.tables import agreement as tables
 from searchbench.study.plan import Require
@@ -429,3 +430,23 @@ def test_whole_numbers_that_are_near_are_no_tie(tmp_path: Path) -> None:
     ).agreement
     assert found.top_k_order_match == 0
     assert found.differing == 40
+
+
+def test_verify_counts_what_differs_in_any_way_and_nothing_that_cannot_be_decided(
+    tmp_path: Path,
+) -> None:
+    facets = agree(tmp_path / "f", lambda q, a: {"facets": '{"a": [["x", 1]]}'}).agreement
+    assert (facets.totals_match, _differ(facets)) == (1, True)
+    fails = agree(
+        tmp_path / "e", lambda q, a: {"error": "no"} if q < 16 else {}
+    ).agreement  # fmt: skip
+    assert (fails.totals_match, _differ(fails)) == (1, True), "one side alone answers 16 of 40"
+    totals = agree(tmp_path / "t", lambda q, a: {"total": a["total"] + 1}, "set").agreement
+    assert (totals.top_k_set_match, _differ(totals)) == (1, True)
+
+    def flat(q: int, a: dict[str, Any]) -> Mapping[str, Any]:
+        return {"scores": [1.0] * len(a["scores"])}
+
+    undecided = agree(tmp_path / "u", flat, "order", first=flat).agreement
+    assert (undecided.top_k_order_match, _differ(undecided)) == (0, False)
+    assert not _differ(agree(tmp_path / "s", lambda q, a: {}).agreement)
