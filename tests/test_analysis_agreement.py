@@ -432,6 +432,17 @@ def test_whole_numbers_that_are_near_are_no_tie(tmp_path: Path) -> None:
     assert found.differing == 40
 
 
+@pytest.mark.parametrize(
+    ("alike", "by_chance", "more"),
+    [(1, 1e-6, True), (1, 0.5, False), (15, 15.0, False), (30, 15.0, True), (0, 0.0, False),
+     (2000, 1000.0, True), (1000, 1000.0, False)],
+)  # fmt: skip
+def test_lists_in_one_order_are_held_against_chance_however_many(
+    alike: int, by_chance: float, more: bool
+) -> None:
+    assert agreement._more_than(alike, by_chance) is more
+
+
 def test_verify_counts_what_differs_in_any_way_and_nothing_that_cannot_be_decided(
     tmp_path: Path,
 ) -> None:

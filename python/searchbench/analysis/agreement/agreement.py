@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.agreement import groups, ranking
 from searchbench.analysis.judgement import Agreement, Difference
+from searchbench.analysis.stats.distributions import chi_square
 from searchbench.record import Record, Trial
 from searchbench.study.plan import Require
 
@@ -293,18 +294,16 @@ def _ranked_alike(
     whole = of & ~cut & (lengths > 1)
     alike = int(np.count_nonzero(whole & found.order_same))
     by_chance = sum(1 / math.factorial(min(n, 20)) for n in lengths[whole].tolist())
-    alike = alike if _at_least(alike, by_chance) < CHANCE else 0
+    alike = alike if _more_than(alike, by_chance) else 0
     some = int(np.count_nonzero(cut & found.set_same))
     return alike + some, int(np.count_nonzero(whole | cut))
 
 
-def _at_least(n: int, mean: float) -> float:
-    """The chance of so many rare events or more of which there are ``mean`` (Poisson)."""
-    term, below = math.exp(-mean), 0.0
-    for k in range(n):
-        below += term
-        term *= mean / (k + 1)
-    return 1 - below
+def _more_than(n: int, by_chance: float) -> bool:
+    """Whether ``n`` rare events are more than chance makes, which makes ``by_chance`` of them on
+    average (Poisson; its tail by chi-squared, Garwood 1936).
+    """
+    return n > 0 and 2 * by_chance < chi_square(CHANCE, 2 * n)
 
 
 def _listed(k: int, *sides: tuple[Answers, Ints]) -> int:

@@ -203,7 +203,7 @@ def _of_others(line: RecordLine, sides: Sides) -> str:
 
 
 def _of_writes(line: RecordLine, sides: Sides) -> str:
-    """That fewer documents were written beside the winner, over all runs; empty: not so."""
+    """That a role got less done beside the winner, over all runs; empty: none did."""
     rival, winners, rivals = _winners_first(line, sides)
     winner = "the first" if rival == "the second" else "the second"
     of = [

@@ -39,10 +39,9 @@ def said(
     mine, others = per_s(winners), per_s(rivals)
     for key, theirs in others.items():
         role, does, _ = key
-        own = fmean(mine[key]) if key in mine else 0.0
-        if key not in mine or own >= LEAST * fmean(theirs):
+        if key not in mine or fmean(mine[key]) >= LEAST * fmean(theirs):
             continue
-        much = f"{role}: {digits(own)} a second; {rival}: {digits(fmean(theirs))}"
+        much = f"{role}: {digits(fmean(mine[key]))} a second; {rival}: {digits(fmean(theirs))}"
         less = (
             f"fewer documents were written to {winner}"
             if does == "write"

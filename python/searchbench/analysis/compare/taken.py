@@ -68,7 +68,7 @@ def touched(metric: str) -> bool:
     return (
         metric == "throughput"
         or metric.startswith(("service_", "response_"))
-        or (bool(of_job(metric)))
+        or bool(of_job(metric))
     )
 
 

@@ -4,7 +4,7 @@ The audit of a trial with a fault is of the window before it: what comes after i
 reason not to believe the trial. A request is of the time in which it was due. One that failed
 without a reply has no instant of its end on record. In a closed loop, its error came before its
 client went on; else when it was sent, or when the fault did if it was under way then, or after its
-timeout.
+timeout. Longer than most files: what is seen of a fault and what is said of it share these rules.
 """
 
 from __future__ import annotations
