@@ -16,7 +16,7 @@ S = 10**9
 
 
 def drive(hang_s: float) -> Trace:
-    """Each client asks as soon as it has its answer; from 6 s on nothing is answered for so long."""
+    """Each client asks when it has its answer; from 6 s on nothing is answered for so long."""
     due, done = [], []
     for client in range(CLIENTS):
         at = 1e-4 * client
