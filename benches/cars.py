@@ -1,18 +1,19 @@
 """How fast cars come into each system: by its bulk door, a thousand in a request, and one by one.
 
-    python benches/figures.py ingest-3m      the 3,000,000 cars of the publication, some hours
-    python benches/cars.py CARS              by hand: a multiple of 15,000
+    python benches/figures.py ingest-3m      the 3,000,000 cars of the publication, about an hour
+    python benches/cars.py CARS [SYSTEM]     by hand: a multiple of 15,000
 
 What is run is the shipped study (studies/cars-ingest.toml), one system after another, at a size: so
 each ingest is a trial, whose documents are counted afterwards. One by one, as in the publication,
-SenseiDB and OpenSearch would take hours for millions; they are given a part, and their rows say so.
+millions would take most systems a quarter of an hour, and SenseiDB and OpenSearch hours; each is
+given a part, and its row says how many cars those are.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from searchbench.study.planner import make_plan
 
 STUDY = Path(__file__).parent.parent / "studies" / "cars-ingest.toml"
 COPY = 15_000  # cars of the corpus, of which all others are copies
+PART = 10  # of so many cars one is given, where all come one by one
 SHORT, WHOLE = 30_000, 3_000_000
 BULK, SINGLE = 1000, 1  # cars in a request
 PUBLISHED = "Published in 2012 for 3,000,000 cars, one by one: MySQL 2,041 rows/s, SenseiDB 6,675."
@@ -39,14 +41,15 @@ PUBLISHED = "Published in 2012 for 3,000,000 cars, one by one: MySQL 2,041 rows/
 class System:
     """One of the study. ``bulk``: what its bulk door is; ``door``: the level of its factor.
 
-    ``part``: one by one it is given one car in so many.
+    ``part``: one by one it is given one car in so many. ``sets``: what it needs for millions.
     """
 
     name: str
     title: str
     bulk: str
     door: str = ""
-    part: int = 1
+    part: int = PART
+    sets: tuple[str, ...] = ()
 
 
 SYSTEMS = (
@@ -54,8 +57,14 @@ SYSTEMS = (
     System("postgresql", "PostgreSQL", "COPY", door="copy"),
     System("lucene", "Lucene", "a batch of the host"),
     System("groonga", "Groonga", "load"),
-    System("sensei", "SenseiDB", "events in one request", part=20),
-    System("opensearch", "OpenSearch", "_bulk", part=20),
+    System(  # with a heap of 512 MB, it ends for want of memory after two millions
+        "sensei",
+        "SenseiDB, heap of 4 GB",
+        "events in one request",
+        part=50,
+        sets=("systems.sensei.heap_mb=4096",),
+    ),
+    System("opensearch", "OpenSearch", "_bulk", part=50),
 )
 
 
@@ -80,10 +89,12 @@ class Came:
         return self.cars / progress.x[-1] if progress else self.settled_per_s
 
 
-def figures(cars: int = SHORT) -> Iterator[Figure | Table | Missing]:
+def figures(
+    cars: int = SHORT, systems: Sequence[System] = SYSTEMS
+) -> Iterator[Figure | Table | Missing]:
     """A table of both ways into each system, and how many times as fast the bulk door is."""
     rows: list[Came] = []
-    for system in SYSTEMS:
+    for system in systems:
         found: dict[int, Came] = {}
         for batch in (BULK, SINGLE):
             came = _came(system, cars, batch)
@@ -102,8 +113,11 @@ def figures(cars: int = SHORT) -> Iterator[Figure | Table | Missing]:
                 note=f"{found[BULK].cars:,} and {found[SINGLE].cars:,} cars",
             )  # fmt: skip
     if rows:
-        slow = [f"{s.title} one car in {s.part}" for s in SYSTEMS if s.part > 1]
-        left = f"Given one by one: {', '.join(slow)}. All of millions would take them hours."
+        slow = [f"{s.title} one car in {s.part}" for s in SYSTEMS if s.part > PART]
+        left = (
+            f"Given one by one: one car in {PART}; {', '.join(slow)}. One by one, all of "
+            "millions would take hours."
+        )
         notes = (left, PUBLISHED)
         yield Table(
             f"{cars:,} cars into each system",
@@ -134,7 +148,7 @@ def study_of(system: System, cars: int, batch: int) -> tuple[Study, int]:
     only = [f"system={system.name}", f"jobs.ingest.batch={batch}"]
     if batch == BULK and system.door:
         only.append(f"systems.{system.name}.door={system.door}")
-    return read_changed(STUDY, [f"corpus.scale={scale}"], only), given
+    return read_changed(STUDY, [f"corpus.scale={scale}", *system.sets], only), given
 
 
 def fitting(cars: int) -> tuple[str, int]:
@@ -165,11 +179,12 @@ def _came(system: System, cars: int, batch: int) -> Came | Missing:
 
 def main() -> int:
     """By hand, so many."""
-    cars = int(sys.argv[1]) if len(sys.argv) == 2 and sys.argv[1].isdigit() else 0
-    if cars <= 0 or cars % COPY:
+    cars = int(sys.argv[1]) if len(sys.argv) in (2, 3) and sys.argv[1].isdigit() else 0
+    systems = [one for one in SYSTEMS if one.name in sys.argv[2:] or len(sys.argv) == 2]
+    if cars <= 0 or cars % COPY or not systems:
         print(__doc__)
         return 2
-    for one in figures(cars):
+    for one in figures(cars, systems):
         print(one.text() if isinstance(one, Table) else one.line())
     return 0
 

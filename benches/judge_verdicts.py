@@ -97,7 +97,9 @@ def study(
         ]
         built[name] = {b: name if once else f"{name}-{b}" for b in range(blocks)}
         treatments.append(
-            TreatmentResult(name, name, name, {}, trials[0].figures, NONE, NONE, tuple(trials))
+            TreatmentResult(
+                name, name, name, {"system": name}, trials[0].figures, NONE, NONE, tuple(trials)
+            )
         )
     metrics = ["throughput"]
     floors = pairs.noise_floors(treatments, metrics)
@@ -183,6 +185,7 @@ EQUAL = {  # by name, equal systems; False: not held to 5 %, as docs/methodology
     "one of two is 3 times as noisy": ({"sds": (0.01, 0.03)}, True),
     "one of two is 10 times as noisy": ({"sds": (0.01, 0.1)}, True),
     "one of four is 10 times as noisy": ({"sds": (0.005,) * 3 + (0.05,)}, True),
+    "one of twelve is 10 times as noisy": ({"sds": (0.005,) * 11 + (0.05,)}, True),
     "builds of 2 % in each block": ({"sds": (0.005,) * 4, "build_sd": 0.02}, True),
     "builds of 1 %, once": ({"sds": (0.005,) * 2, "build_sd": 0.01, "once": True}, True),
     "builds of 1 %, once, four systems": (

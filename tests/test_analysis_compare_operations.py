@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import combinations
 
+import numpy as np
 import pytest
 
 from searchbench.analysis.answer import Rank, Said
+from searchbench.analysis.compare import pairs
 from searchbench.analysis.compare.family import asking, family
 from searchbench.analysis.compare.verdict import decide
 from searchbench.analysis.judgement import (
@@ -17,6 +20,7 @@ from searchbench.analysis.judgement import (
     Interval,
     Judgement,
     TreatmentResult,
+    TrialResult,
     Verdict,
 )
 from searchbench.record.trial import Load
@@ -64,6 +68,35 @@ def test_methods_that_only_their_own_system_is_asked_by_are_compared_and_operati
     # However few there are, what answers another operation is no rival.
     few = [asked("a", "pg", "in"), asked("b", "pg", "in"), asked("a", "pg", "or")]
     assert family(few) == [(few[0].treatment, few[2].treatment)]
+
+
+def scattered(method: str, draws: str, sd: float) -> TreatmentResult:
+    """A method over five blocks, whose median time scatters so."""
+    rng = np.random.default_rng([*method.encode(), *draws.encode()])
+    trials = tuple(
+        TrialResult(
+            f"{method}-{b}", f"{method} {draws}", b, False, "valid", "",
+            {"service_p50": Estimate(0.01 * math.exp(sd * rng.normal()), "s", 100)}, {}, (),
+        )
+        for b in range(5)
+    )  # fmt: skip
+    t = asked("fetch", "mariadb", method)
+    return replace(t, treatment=f"{method} {draws}", draws=draws, trials=trials)
+
+
+def test_operations_that_draw_other_rows_share_no_noise() -> None:
+    few = [scattered(m, "ten", 0.3) for m in ("in", "or", "union", "singles")]
+    many = [scattered(m, "a million", 0.01) for m in ("in", "or", "union", "singles")]
+    of = pairs._noises([*few, *many], ["service_p50"])
+    for pair, sd in ((few, 0.3), (many, 0.01)):
+        noise = pairs._noise_of(of, "service_p50", pair[0], pair[1])
+        assert noise is not None
+        assert noise.df == 12
+        assert 0.5 < (noise.variance / 2) ** 0.5 / sd < 2
+    # What is compared all the same is as noisy as the noisier of the two.
+    both = pairs._noise_of(of, "service_p50", many[0], few[0])
+    assert both == pairs._noise_of(of, "service_p50", few[0], few[1])
+    assert pairs._noise_of(of, "throughput", few[0], few[1]) is None
 
 
 def compared(treatments: list[TreatmentResult]) -> list[Comparison]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Literal, cast
@@ -22,6 +23,7 @@ from searchbench.analysis.operations.crossing import crossovers, judged, sentenc
 from searchbench.analysis.operations.model import Crossover, MethodCurve, OperationResult, Point
 from searchbench.analysis.operations.results import _point, _slope
 from searchbench.analysis.operations.rows import Returned, differing, every_way
+from searchbench.analysis.stats.intervals import block_noise, holm, paired_ratio
 from searchbench.analysis.trial.operations import failed, failure
 from searchbench.record import Trial
 from searchbench.record.ends import ServerEnd
@@ -31,6 +33,7 @@ from searchbench.report.tables.operations import side_by_side
 
 Verdict = Literal["faster", "slower", "not resolved", "not comparable"]
 ROWS = (1, 10, 100, 1000, 10000)
+METRIC = "service_p50"
 
 
 def curve(
@@ -43,8 +46,30 @@ def curve(
         true = fixed_s + row_s * rows
         by_block = {b: true * float(np.exp(noise * rng.normal())) for b in range(1, blocks + 1)}
         seconds = Estimate(float(np.mean([*by_block.values()])), "s", blocks)
-        points.append(Point(name, rows, seconds, by_block))
+        points.append(Point(f"{name}-{rows}", rows, seconds, by_block))
     return MethodCurve(name, "", tuple(points), _slope(points))
+
+
+def crossed(curves: list[MethodCurve]) -> tuple[Crossover, ...]:
+    """What crosses by the verdicts of a study of two methods, each level with its own noise."""
+    a, b = curves
+    tests = []
+    for p, q in zip(a.points, b.points, strict=True):
+        logs = [math.log(p.by_block[k] / q.by_block[k]) for k in p.by_block]
+        cells = {
+            (t.treatment, k, False): math.log(v) for t in (p, q) for k, v in t.by_block.items()
+        }
+        tests.append((p, q, paired_ratio(logs, block_noise(cells))))
+    adjusted = holm([p for _, _, (_, p) in tests])
+    verdicts = {}
+    for (p, q, (ratio, _)), corrected in zip(tests, adjusted, strict=True):
+        resolved = corrected is not None and corrected < 0.05
+        said: Verdict = "not resolved"
+        if resolved and ratio is not None:
+            said = "faster" if ratio.value > 1 else "slower"
+        pair = (p.treatment, q.treatment)
+        verdicts[*pair, METRIC] = replace(verdict(*pair, said), ratio=ratio, p_value=corrected)
+    return crossovers(curves, verdicts, METRIC)
 
 
 def test_a_crossing_is_found_where_it_is_and_its_interval_holds_it() -> None:
@@ -54,7 +79,7 @@ def test_a_crossing_is_found_where_it_is_and_its_interval_holds_it() -> None:
     for seed in range(200):
         singles = curve("singles", 0.0, 30e-6, 0.1, seed=seed)
         temporary = curve("temporary", 1e-3, 1e-6, 0.1, seed=seed)
-        (found,) = crossovers([singles, temporary])
+        (found,) = crossed([singles, temporary])
         assert (found.below, found.above) == ("singles", "temporary")
         assert 10 < found.rows < 100
         assert found.interval is not None
@@ -62,7 +87,7 @@ def test_a_crossing_is_found_where_it_is_and_its_interval_holds_it() -> None:
         held += found.interval.low <= truth <= found.interval.high
     assert held >= 190
     # The other way round is the same crossing.
-    (turned,) = crossovers([temporary, singles])
+    (turned,) = crossed([temporary, singles])
     assert turned.rows == pytest.approx(found.rows)
     assert (turned.below, turned.above) == ("singles", "temporary")
 
@@ -78,17 +103,17 @@ def test_a_method_that_is_suddenly_slower_crosses_within_the_interval(switches_a
             for rows in ROWS:
                 true = 2e-3 if name == "b" else 1e-3 if rows < switches_at else 1e-2
                 by_block = {k: true * float(np.exp(0.01 * rng.normal())) for k in range(3)}
-                points.append(Point(name, rows, Estimate(true, "s", 3), by_block))
+                points.append(Point(f"{name}-{rows}", rows, Estimate(true, "s", 3), by_block))
             found.append(MethodCurve(name, "", tuple(points)))
-        (crossing,) = crossovers(found)
+        (crossing,) = crossed(found)
         assert crossing.interval is not None
         assert crossing.interval.low <= switches_at <= crossing.interval.high
 
 
 def test_a_crossing_within_the_noise_is_not_resolved_and_says_why() -> None:
     a, b = curve("a", 1e-3, 1.00e-6, 0.3), curve("b", 1e-3, 1.01e-6, 0.3)
-    assert all(c.interval is None and c.why for c in crossovers([a, b]))
-    one = crossovers([curve("a", 0.0, 30e-6, blocks=1), curve("b", 1e-3, 1e-6, blocks=1)])
+    assert all(c.interval is None and c.why for c in crossed([a, b]))
+    one = crossed([curve("a", 0.0, 30e-6, blocks=1), curve("b", 1e-3, 1e-6, blocks=1)])
     assert [c.interval for c in one] == [None]
     assert "one block" in one[0].why
 
@@ -115,7 +140,7 @@ def test_a_level_that_is_noisier_than_the_rest_makes_no_crossing(noise: float, b
     """b is slower everywhere; with one scatter for all levels 20 to 23 % of studies said else."""
     wrong = 0
     for seed in range(300):
-        found = crossovers(nearly((noise / 2**0.5, *[0.005] * 5), 1.001, seed, blocks))
+        found = crossed(nearly((noise / 2**0.5, *[0.005] * 5), 1.001, seed, blocks))
         wrong += any(c.interval is not None for c in found)
     assert wrong <= 15
 
@@ -128,21 +153,17 @@ def test_a_noisy_level_does_not_hide_a_crossing_that_the_others_resolve() -> Non
         # a is slower at one row, and faster from ten on.
         found += any(
             c.interval is not None and c.interval.low <= 10 and (c.below, c.above) == ("b", "a")
-            for c in crossovers([a, b])
+            for c in crossed([a, b])
         )
     assert found >= 90
 
 
 def verdict(a: str, b: str, said: Verdict, left_out: int = 0) -> Comparison:
-    return Comparison(a, b, "service_p50", said, None, None, 1.0, 20, left_out)
+    return Comparison(a, b, METRIC, said, None, 1.0, 1.0, 20, left_out)
 
 
 def test_what_crosses_is_resolved_by_the_verdicts_on_both_sides() -> None:
     a, b = curve("singles", 0.0, 30e-6, 0.01), curve("temporary", 1e-3, 1e-6, 0.01)
-    a, b = (
-        replace(c, points=tuple(replace(p, treatment=f"{c.method}-{p.rows}") for p in c.points))
-        for c in (a, b)
-    )
     of = OperationResult("fetch", "set", (a, b))
 
     def crossing(
@@ -165,6 +186,17 @@ def test_what_crosses_is_resolved_by_the_verdicts_on_both_sides() -> None:
     (unsure,) = crossing({**sure, 1: "not resolved", 10: "not resolved"})
     assert unsure.interval is None
     assert "within the noise" in unsure.why
+    compared = [verdict(f"singles-{n}", f"temporary-{n}", said) for n, said in sure.items()]
+    cold = [
+        replace(c, verdict="not resolved", state="unknown", state_floor=10.0)
+        if c.verdict == "slower" else c
+        for c in compared
+    ]  # fmt: skip
+    (open_,) = judged([of], cold, "service_p50", first_look=False)[0].crossovers
+    assert open_.interval is None
+    assert open_.why == (
+        "the difference below it is open, as it is not known whether both were steady there"
+    )
     (other,) = crossing(dict.fromkeys(ROWS, "faster"))
     assert other.interval is None, "by the study's metric one is faster at every number of rows"
     (wider,) = crossing({**sure, 10: "not resolved"})
@@ -173,9 +205,9 @@ def test_what_crosses_is_resolved_by_the_verdicts_on_both_sides() -> None:
 
 
 def test_nothing_crosses_beyond_what_was_measured() -> None:
-    assert crossovers([curve("a", 1e-3, 1e-6), curve("b", 2e-3, 2e-6)]) == ()
+    assert crossed([curve("a", 1e-3, 1e-6), curve("b", 2e-3, 2e-6)]) == ()
     # Equal at 100,000 rows, which nobody asked for.
-    assert crossovers([curve("a", 0.0, 30e-6), curve("b", 2.9, 1e-6)]) == ()
+    assert crossed([curve("a", 0.0, 30e-6), curve("b", 2.9, 1e-6)]) == ()
 
 
 def test_a_line_has_its_slope_and_what_bends_is_called_no_line() -> None:
@@ -402,47 +434,78 @@ def test_other_rows_in_a_later_trial_are_seen() -> None:
     assert (found.a, found.b, found.only_b) == ("a", "b, in block 2", ("9",))
 
 
-def named(of: MethodCurve) -> MethodCurve:
-    """With a treatment for each point, by which its comparison is found."""
-    points = tuple(replace(p, treatment=f"{of.method}-{p.rows}") for p in of.points)
-    return replace(of, points=points)
-
-
-def compared_at_each(a: str, b: str, **other: Verdict) -> dict[tuple[str, str], Comparison]:
+def compared_at_each(a: str, b: str, **other: Verdict) -> dict[tuple[str, str, str], Comparison]:
     """Every number of rows resolved, but for those that are named, as ``at_10``."""
     found = [
         verdict(f"{a}-{n}", f"{b}-{n}", other.get(f"at_{n}", "faster")) for n in ROWS
     ]  # fmt: skip
-    return {(c.a, c.b): c for c in found}
+    return {(c.a, c.b, c.metric): c for c in found}
 
 
 def test_who_asks_from_how_many_rows_on_is_answered_first() -> None:
-    a, b = named(curve("singles", 0.0, 30e-6, 0.01)), named(curve("temporary", 1e-3, 1e-6, 0.01))
-    crossed = OperationResult("fetch", "set", (a, b), crossovers=crossovers([a, b]))
+    a, b = curve("singles", 0.0, 30e-6, 0.01), curve("temporary", 1e-3, 1e-6, 0.01)
+    both = OperationResult("fetch", "set", (a, b), crossovers=crossed([a, b]))
     compared = compared_at_each("singles", "temporary")
-    (said,) = sentences([crossed], compared)
+    (said,) = sentences([both], compared, METRIC)
     assert said.startswith("temporary is faster than singles (median time) from about ")
     assert said.endswith(", up to 10,000 rows.")
-    unsure = tuple(replace(c, interval=None) for c in crossed.crossovers)
-    (said,) = sentences([replace(crossed, crossovers=unsure)], compared)
+    unsure = tuple(replace(c, interval=None) for c in both.crossovers)
+    (said,) = sentences([replace(both, crossovers=unsure)], compared, METRIC)
     assert said == (
         "Whether singles and temporary change places between 1 and 10,000 rows is not resolved."
     )
-    slow = named(curve("slow", 2e-3, 60e-6))
+    slow = curve("slow", 2e-3, 60e-6)
     apart = OperationResult("fetch", "set", (a, slow))
-    (said,) = sentences([apart], compared_at_each("slow", "singles", at_10="not resolved"))
+    but_ten = compared_at_each("slow", "singles", at_10="not resolved")
+    (said,) = sentences([apart], but_ten, METRIC)
     assert said == (
         "slow took longer than singles (median time) at each number of rows between 1 and "
         "10,000 rows, which is resolved at 4 of 5; nothing shows that they change places there."
     )
     open_ = compared_at_each("slow", "singles", **{f"at_{n}": "not resolved" for n in ROWS})
-    (said,) = sentences([apart], open_)
+    (said,) = sentences([apart], open_, METRIC)
     assert said == (
         "Which of singles and slow is faster is not resolved at any number of rows between 1 and "
         "10,000 rows."
     )
     # Methods that do not return the same rows are not held against each other.
-    assert sentences([apart], compared_at_each("slow", "singles", at_10="not comparable")) == []
-    assert sentences([apart], {}) == []
-    assert sentences([OperationResult("fetch", "set", (a, b, slow))], compared) == []
-    assert sentences([replace(apart, by_rows=False)], compared) == []
+    other = compared_at_each("slow", "singles", at_10="not comparable")
+    assert sentences([apart], other, METRIC) == []
+    assert sentences([apart], {}, METRIC) == []
+    assert sentences([OperationResult("fetch", "set", (a, b, slow))], compared, METRIC) == []
+    assert sentences([replace(apart, by_rows=False)], compared, METRIC) == []
+
+
+def test_a_crossing_by_the_median_rests_on_what_is_known_of_the_median() -> None:
+    """The study asks for the p99, which changes places, and the medians are equal."""
+    a, b = curve("a", 1e-3, 1e-9, 0.002), curve("b", 1e-3, 1e-9, 0.002, seed=4)
+    by_median = [verdict(f"a-{n}", f"b-{n}", "not resolved") for n in ROWS]
+    by_p99 = [
+        replace(verdict(f"a-{n}", f"b-{n}", "slower" if n < 100 else "faster"),
+                metric="service_p99")
+        for n in ROWS
+    ]  # fmt: skip
+    of = OperationResult("fetch", "set", (a, b))
+    (found,) = judged([of], [*by_p99, *by_median], "service_p99", first_look=False)
+    assert found.crossovers
+    assert all(c.interval is None for c in found.crossovers)
+
+
+def test_one_change_of_places_is_told_once() -> None:
+    seconds = {1: 0.5, 10: 1.1, 100: 0.9, 1000: 2.0}  # of a; b takes a second
+    a, b = (
+        MethodCurve(name, "", tuple(
+            Point(f"{name}-{n}", n, Estimate(x, "s", 3), {k: x + 0.001 * k for k in range(3)})
+            for n, x in of.items()
+        ))
+        for name, of in (("a", seconds), ("b", dict.fromkeys(seconds, 1.0)))
+    )  # fmt: skip
+    sides: dict[int, Verdict] = {
+        1: "slower", 10: "not resolved", 100: "not resolved", 1000: "faster",
+    }  # fmt: skip
+    compared = {(f"a-{n}", f"b-{n}", METRIC): verdict(f"a-{n}", f"b-{n}", v)
+                for n, v in sides.items()}  # fmt: skip
+    resolved = [c for c in crossovers([a, b], compared, METRIC) if c.interval is not None]
+    assert [(c.interval and c.interval.low, c.interval and c.interval.high) for c in resolved] == [
+        (1, 1000)
+    ]

@@ -18,7 +18,7 @@ from statistics import fmean
 import numpy as np
 
 from searchbench.analysis.compare import asked
-from searchbench.analysis.judgement import Estimate, TreatmentResult
+from searchbench.analysis.judgement import Estimate, TreatmentResult, TrialResult
 from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL
 from searchbench.analysis.words import plural
@@ -94,7 +94,8 @@ def could_turn(ratio: Estimate) -> bool:
 
 def at_the_turn(a: TreatmentResult, b: TreatmentResult, places: Places) -> str:
     """Whose trials, of two in all, were the last of one block and the first of the next, as the
-    second goes backwards; empty: of neither, or it is not known.
+    second goes backwards; empty: of neither, or it is not known, or a twin of it that was measured
+    at another time tells what the machine did then (the noise floor holds it).
     """
     sides = [asked.by_block(t) for t in (a, b)]
     if not places or len(sides[0].keys() & sides[1].keys()) != 2:
@@ -103,9 +104,17 @@ def at_the_turn(a: TreatmentResult, b: TreatmentResult, places: Places) -> str:
         first, second = (own[block] for block in sorted(sides[0].keys() & sides[1].keys()))
         # A plan names its trials by block, in their order.
         ids = list(places)
-        if ids.index(second.trial) - ids.index(first.trial) == 1:
+        at = ids.index(first.trial), ids.index(second.trial)
+        if at[1] - at[0] != 1:
+            continue
+        twins = [ids.index(x.trial) for x in t.trials if _twin(x) and x.trial in places]
+        if not any(twin < at[0] - 1 or twin > at[1] + 1 for twin in twins):
             return t.label
     return ""
+
+
+def _twin(trial: TrialResult) -> bool:
+    return trial.control and trial.status == "valid"
 
 
 def said_of_turn(label: str) -> str:

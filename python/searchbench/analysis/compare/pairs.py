@@ -59,6 +59,7 @@ from searchbench.study.plan import Judging
 MANY_TWINS = 20  # from here on the floor is the 95 % quantile, not the greatest
 
 Floats = NDArray[np.float64]
+Noises = Mapping[tuple[str, str], Noise | None]  # by metric, and by what was asked (``_asked``)
 _NO_JOBS = Judging()
 
 
@@ -157,7 +158,7 @@ class Drafts:
     each: Sequence[tuple[Comparison, list[float], str]]
     by_id: Mapping[str, TreatmentResult]
     loads: Mapping[str, Load]
-    noises: Mapping[str, Noise | None]
+    noises: Noises
     by_jobs: Mapping[tuple[str, str], str]
     whole: Mapping[str, TreatmentResult] | None = None
     samples: Samples | None = None
@@ -192,13 +193,13 @@ def drafts(
     states = {t.treatment: (t.label, state.of(t)) for t in treatments}
     compared = family(treatments, also)
     once = {pair for pair in compared if builds.once(*pair, built)}
-    noises = {m: _noise(treatments, m) for m in {name for t in treatments for name in t.figures}}
+    named = {name for t in treatments for name in t.figures}
+    noises = _noises(treatments, named)
     places = places or {}
-    of_places = {m: order.effect(treatments, places, m) for m in noises} if places else {}
-    twins = any(trial.control for t in treatments for trial in t.trials)
+    of_places = {m: order.effect(treatments, places, m) for m in named} if places else {}
 
     def in_order(c: Comparison, a: TreatmentResult, b: TreatmentResult) -> Comparison:
-        return _in_order(c, a, b, places, of_places, turn=not twins)
+        return _in_order(c, a, b, places, of_places)
 
     found: list[tuple[Comparison, list[float], str]] = []
     by_jobs: dict[tuple[str, str], str] = {}
@@ -216,7 +217,7 @@ def drafts(
             floor = floors[name].value if name in floors else 1.0
             no_ground = "" if pair is None else apart(pair)
             draft, logs = jobs.draft(by_id[a], by_id[b], name, floor, pair, no_ground)
-            ratio, p = paired_ratio(logs, noises.get(name))
+            ratio, p = paired_ratio(logs, _noise_of(noises, name, by_id[a], by_id[b]))
             draft = replace(draft, ratio=ratio, p_value=p)
             draft = in_order(draft, by_id[a], by_id[b])
             found.append((draft, logs, ""))
@@ -243,7 +244,7 @@ def drafts(
             if clause := failed.said(shares):
                 draft = replace(draft, reason=_join(draft.reason, clause))
             if logs:
-                ratio, p = paired_ratio(logs, noises.get(name))
+                ratio, p = paired_ratio(logs, _noise_of(noises, name, *both))
                 known = state.floor(states[a], states[b], sum(logs))
                 said = known.said
                 draft = replace(
@@ -265,7 +266,7 @@ def decided(of: Drafts, beside: Sequence[float | None] = ()) -> tuple[Comparison
         _decide(
             _remarked(comparison),
             logs,
-            of.noises.get(comparison.metric),
+            _noise_of(of.noises, comparison.metric, of.by_id[comparison.a], of.by_id[comparison.b]),
             p,
             tests,
             said,
@@ -293,15 +294,13 @@ def of(treatment: str, c: Comparison) -> Comparison:
 
 def _in_order(
     c: Comparison, a: TreatmentResult, b: TreatmentResult, places: order.Places,
-    effects: Mapping[str, order.Effect], *, turn: bool,
+    effects: Mapping[str, order.Effect],
 ) -> Comparison:  # fmt: skip
-    """With why the order within blocks could make it, if it could. ``turn``: whether two trials in
-    a row count, as no twin tells what the machine did then.
-    """
+    """With why the order within blocks could make it, if it could."""
     by, of = order.later(a, b, places), effects.get(c.metric)
     if c.ratio is None or of is None:
         return c
-    if turn and order.could_turn(c.ratio) and (label := order.at_the_turn(a, b, places)):
+    if order.could_turn(c.ratio) and (label := order.at_the_turn(a, b, places)):
         return replace(c, order_doubt=order.said_of_turn(label))
     if not order.could_make(c.ratio, by, of, faster=c.metric == "throughput"):
         return c
@@ -504,8 +503,36 @@ def blocks(least: int, most: int | None) -> str:
     return f"{least if most == least else count} blocks"
 
 
+def _noises(
+    treatments: Sequence[TreatmentResult], metrics: Collection[str]
+) -> dict[tuple[str, str], Noise | None]:
+    """The study's noise in each metric, by what was asked.
+
+    Operations of ten rows and of a million scatter as differently as they last, so those that
+    ask for other rows share no noise. A twin is its treatment measured again.
+    """
+    alike: dict[str, list[TreatmentResult]] = {}
+    for t in treatments:
+        alike.setdefault(_asked(t), []).append(t)
+    return {
+        (metric, what): _noise(each, metric) for what, each in alike.items() for metric in metrics
+    }
+
+
+def _asked(t: TreatmentResult) -> str:
+    """The operation, where there are several, and what it draws; of queries nothing, as all of a
+    study count as one.
+    """
+    return f"{t.levels.get('operation', '')} {t.draws}".strip()
+
+
+def _noise_of(of: Noises, metric: str, a: TreatmentResult, b: TreatmentResult) -> Noise | None:
+    """That of two treatments; where one of them alone is an operation, that of the noisier kind."""
+    found = [noise for t in (a, b) if (noise := of.get((metric, _asked(t))))]
+    return max(found, key=lambda one: one.variance, default=None)
+
+
 def _noise(treatments: Sequence[TreatmentResult], metric: str) -> Noise | None:
-    """The study's noise in one metric; a twin is its treatment measured again."""
     cells = {
         (t.treatment, trial.block, trial.control): math.log(trial.figures[metric].value)
         for t in treatments

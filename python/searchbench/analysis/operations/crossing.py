@@ -1,11 +1,10 @@
 """Where two methods are equally fast: the rows at which the ratio of their times is 1.
 
-The log of the ratio is paired by block at every number of rows that both were measured at. A number
-of rows has the noise of its own blocks and no other's: one that is noisier than the rest would
-else seem to cross. The interval of a crossing is from the nearest number of rows at which the one
-method is faster to the nearest at which the other is (t over blocks, 95 % for all levels of all
-pairs together); where between them it lies is interpolated, and not known. An end is only where the
-study resolves a difference, so each method must have been found faster on its side. Methods that
+The log of the ratio is paired by block at every number of rows that both were measured at. The
+interval of a crossing is from the nearest number of rows at which the study resolves that the one
+method is faster to the nearest at which it resolves that the other is. The verdicts of a study hold
+all together, each with the noise of its own number of rows, so no crossing is said by chance more
+often than a verdict is. Where in its interval it lies is interpolated, and not known. Methods that
 are not compared, as they return other rows, do not cross; nor does anything in a first look.
 Nothing is said beyond the rows that were measured; and a sentence reaches only as far as the one
 method is shown to be faster at each of them. What is known of the others stands behind it.
@@ -18,9 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise, takewhile
 
-import numpy as np
-from numpy.typing import NDArray
-
 from searchbench.analysis import answer
 from searchbench.analysis.answer import Rank, Said
 from searchbench.analysis.judgement import Comparison, Interval
@@ -30,16 +26,16 @@ from searchbench.analysis.operations.levels import (
     Verdicts,
     at_rows,
     by,
+    by_pair,
     clauses,
     levels,
 )
 from searchbench.analysis.operations.model import Crossover, MethodCurve, OperationResult
-from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL
 from searchbench.analysis.words import digits, listed
 
 FEW = 3
-METHOD = "t over the blocks of each level, all levels together, from level to level"
+METHOD = "from level to level, at which the study resolves who is faster"
 
 
 def judged(
@@ -49,16 +45,15 @@ def judged(
     *,
     first_look: bool,
 ) -> tuple[OperationResult, ...]:
-    """The operations with what crosses by the verdicts of the study; nothing in a first look."""
-    of, rates = _by_pair(compared, metric), _by_pair(compared, "throughput")
+    """The operations with what crosses by the verdicts of the study; nothing in a first look.
+
+    ``metric``: that of the study.
+    """
+    of = by_pair(compared)
     return tuple(
-        replace(each, crossovers=() if first_look else crossovers(each.methods, of, rates))
+        replace(each, crossovers=() if first_look else crossovers(each.methods, of, metric))
         for each in operations
     )
-
-
-def _by_pair(compared: Sequence[Comparison], metric: str) -> Verdicts:
-    return {(c.a, c.b): c for c in compared if c.metric == metric}
 
 
 def said(
@@ -67,14 +62,11 @@ def said(
     """``sentences`` for a verdict: who varies the number of rows asks this first. Many crossings
     are no headline.
     """
-    of, rates = _by_pair(compared, metric), _by_pair(compared, "throughput")
-    told = sentences(operations, of, rates)
+    told = sentences(operations, by_pair(compared), metric)
     return [*answer.said(told, Rank.ANSWER if len(told) <= FEW else Rank.MORE, Rank.MORE)]
 
 
-def sentences(
-    operations: Sequence[OperationResult], verdicts: Verdicts, rates: Verdicts | None = None
-) -> list[str]:
+def sentences(operations: Sequence[OperationResult], verdicts: Verdicts, metric: str) -> list[str]:
     """From how many rows on one method is faster than another; of two methods that are compared
     wherever both answer also that they are not seen to change places, or whether they do is open.
     """
@@ -85,15 +77,15 @@ def sentences(
         told += [f"{name}{sentence(c)}." for c in sure]
         methods = list(dict.fromkeys(m.method for m in each.methods))
         if not sure and each.by_rows and len(methods) == 2:
-            told += [f"{name}{one}." for one in _of_no_crossing(each, verdicts, rates or {})]
+            told += [f"{name}{one}." for one in _of_no_crossing(each, verdicts, metric)]
     return told
 
 
-def _of_no_crossing(of: OperationResult, verdicts: Verdicts, rates: Verdicts) -> Iterator[str]:
+def _of_no_crossing(of: OperationResult, verdicts: Verdicts, metric: str) -> Iterator[str]:
     """What two methods show that have no resolved crossing, a clause; nothing where they are not
     compared though both answer, as they return other rows.
     """
-    each = [(a, level) for a, b in _pairs(of.methods) for level in levels(a, b, verdicts, rates)]
+    each = [(a, level) for a, b in _pairs(of.methods) for level in levels(a, b, verdicts, metric)]
     found = [level for _, level in each if level.less]
     rows = sorted({level.rows for level in found})
     if len(rows) < 2 or any(level.why in APART for _, level in each):
@@ -146,49 +138,38 @@ def _pairs(curves: Sequence[MethodCurve]) -> list[tuple[MethodCurve, MethodCurve
 
 
 def crossovers(
-    curves: Sequence[MethodCurve], verdicts: Verdicts | None = None, rates: Verdicts | None = None
+    curves: Sequence[MethodCurve], verdicts: Verdicts, metric: str
 ) -> tuple[Crossover, ...]:
     """Every crossing of every two methods of the same crossing of levels.
 
-    ``verdicts``: the comparisons of the study, by their treatments; None: there are none to heed.
-    ``rates``: those by throughput.
+    ``verdicts``: the comparisons of the study, whose metric is ``metric``.
     """
-    pairs = _pairs(curves)
-    tests = sum(len({p.rows for p in a.points} & {p.rows for p in b.points}) for a, b in pairs)
     return tuple(
-        found
-        for a, b in pairs
-        for found in _of_two(a, b, tests, levels(a, b, verdicts, rates or {}))
+        found for a, b in _pairs(curves) for found in _of_two(a, b, levels(a, b, verdicts, metric))
     )
 
 
-def _of_two(a: MethodCurve, b: MethodCurve, tests: int, each: Sequence[Level]) -> list[Crossover]:
+def _of_two(a: MethodCurve, b: MethodCurve, each: Sequence[Level]) -> list[Crossover]:
     known = [level for level in each if level.less]
-    if len(known) < 2:
-        return []
     at = [math.log(level.rows) for level in known]
     means = [float(level.logs.mean()) for level in known]
-    half = [_half(level.logs, tests) for level in known]
-    sure = [level.sure for level in known]
-    crossing = []
+    crossing: list[Crossover] = []
     for i, (left, right) in enumerate(pairwise(means)):
         if left == 0 or left * right >= 0:
             continue
         rows = math.exp(at[i] + (at[i + 1] - at[i]) * left / (left - right))
         below, above = (b.method, a.method) if left > 0 else (a.method, b.method)
-        interval, why = _interval(known, means, half, sure, i)
+        interval, why = _interval(known, i)
         found = Crossover(below, above, a.held, rows, interval, why)
-        crossing.append(found if interval is None else _as_far_as_known(found, interval, each))
+        if interval is not None:
+            found = _as_far_as_known(found, interval, each)
+            # They changed places once, and what lies between the two ends is open.
+            once = [c for c in crossing if (c.interval, c.above) == (interval, above)]
+            for told in once:
+                crossing.remove(told)
+                found = replace(found, rows=math.sqrt(told.rows * rows))
+        crossing.append(found)
     return crossing
-
-
-def _half(logs: NDArray[np.float64], tests: int) -> float:
-    """Half of the interval of the mean of one level; infinite of one block."""
-    n = logs.size
-    if n < 2:
-        return math.inf
-    one_sided = 1 - (1 - LEVEL) / (2 * tests)
-    return student(one_sided, n - 1) * float(logs.std(ddof=1)) / math.sqrt(n)
 
 
 def _as_far_as_known(c: Crossover, within: Interval, each: Sequence[Level]) -> Crossover:
@@ -213,46 +194,28 @@ def _as_far_as_known(c: Crossover, within: Interval, each: Sequence[Level]) -> C
     return replace(c, by=reached, until=until, but=told)
 
 
-def _interval(
-    levels: Sequence[Level],
-    means: Sequence[float],
-    half: Sequence[float],
-    sure: Sequence[bool],
-    i: int,
-) -> tuple[Interval | None, str]:
+def _interval(levels: Sequence[Level], i: int) -> tuple[Interval | None, str]:
     """The levels around the crossing after the ``i``-th at which either is surely faster; or why
     there are none.
     """
-    if not any(map(math.isfinite, half)):
+    if all(level.logs.size < 2 for level in levels):
         return None, "each was measured in one block, which says nothing about the scatter"
-    sign = 1.0 if means[i] > 0 else -1.0
-    below, above = (
-        [turn * m - h if s else -math.inf for m, h, s in zip(means, half, sure, strict=True)]
-        for turn in (sign, -sign)
-    )
-    low, high = _end(levels, below, above, i, -1), _end(levels, above, below, i + 1, 1)
+    low = _end(levels, levels[i].less, i, -1)
+    high = _end(levels, levels[i + 1].less, i + 1, 1)
     if low is None or high is None:
-        side = "below" if low is None else "above"
-        return None, f"the difference {side} it is within the noise"
+        side, at = ("below", levels[i]) if low is None else ("above", levels[i + 1])
+        return None, f"the difference {side} it {at.doubt or 'is within the noise'}"
     return Interval(float(low), float(high), LEVEL, METHOD), ""
 
 
-def _end(
-    levels: Sequence[Level],
-    clear: Sequence[float],
-    opposite: Sequence[float],
-    start: int,
-    step: int,
-) -> int | None:
-    """From ``start`` outwards, the first rows at which the bound ``clear`` is above 0; None: none,
-    or the other method is surely faster before that.
+def _end(levels: Sequence[Level], method: str, start: int, step: int) -> int | None:
+    """From ``start`` outwards, the first rows at which ``method`` is surely faster; None: none, or
+    the other method surely is before that.
 
     How a method's time goes between two levels is not known: it may be a line in the rows, or a
     plan that changes at some number of them. So the interval ends where something was measured.
     """
-    j = start
-    while 0 <= j < len(levels) and opposite[j] <= 0:
-        if clear[j] > 0:
-            return levels[j].rows
-        j += step
+    for level in levels[start::step]:
+        if level.faster:
+            return level.rows if level.faster == method else None
     return None

@@ -14,12 +14,22 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Comparison
 from searchbench.analysis.operations.model import MethodCurve, Point
+from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.words import listed, plural, words
 
 OTHER_ROWS, NOT_COMPARED = APART = ("they return other rows", "they are not compared")
+_STATES = {
+    "unknown": "is open, as it is not known whether both were steady there",
+    "not steady": "is open, as one of them was not steady there",
+}
 NAMED = 4  # numbers of rows; of more, the first and the last
 
-Verdicts = Mapping[tuple[str, str], Comparison]
+# What speaks of a median time, and of a mean one, the nearest first. A closed loop's throughput is
+# that of the mean times; where a mean is all that there is, requests were too few for a median.
+MEDIAN = ("service_p50", "response_p50")
+MEAN = ("service_mean", "response_mean", *MEDIAN, "throughput")
+
+Verdicts = Mapping[tuple[str, str, str], Comparison]  # by both treatments and the metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +38,8 @@ class Level:
 
     ``less``: whose time is less, by the ``logs`` of their ratio in each block; empty where they are
     not compared, for the reason ``why``. ``sure``: the study resolves that. ``shown``: who is
-    faster by each figure of the study that is resolved. ``median``: whether the times are medians.
+    faster by each figure of the study that is resolved. ``doubt``: a clause that says why it is not
+    resolved, where that is more than noise. ``median``: whether the times are medians.
     ``untimed``: the methods that have set-up or clean-up, which is in no time.
     """
 
@@ -40,6 +51,7 @@ class Level:
     median: tuple[bool, bool] = (True, True)
     why: str = ""
     untimed: tuple[str, ...] = ()
+    doubt: str = ""
 
     @property
     def faster(self) -> str:
@@ -52,18 +64,15 @@ class Level:
         return next((f"{who} is faster by {words(by)}" for by, who in found), "")
 
 
-def levels(
-    a: MethodCurve, b: MethodCurve, verdicts: Verdicts | None, rates: Verdicts
-) -> list[Level]:
+def levels(a: MethodCurve, b: MethodCurve, verdicts: Verdicts, metric: str) -> list[Level]:
     """At each number of rows that either was asked for, in ascending order.
 
-    ``verdicts``: the comparisons of the study by its metric; None: there are none to heed.
-    ``rates``: those by throughput, which is to agree.
+    ``metric``: that of the study; neither it nor throughput may say the opposite of a time.
     """
     of_a, of_b = ({p.rows: p for p in curve.points} for curve in (a, b))
     names = (a.method, b.method)
     return [
-        _level(rows, names, (of_a.get(rows), of_b.get(rows)), verdicts, rates)
+        _level(rows, names, (of_a.get(rows), of_b.get(rows)), verdicts, metric)
         for rows in sorted(of_a.keys() | of_b.keys())
     ]
 
@@ -72,8 +81,8 @@ def _level(
     rows: int,
     names: tuple[str, str],
     both: tuple[Point | None, Point | None],
-    verdicts: Verdicts | None,
-    rates: Verdicts,
+    verdicts: Verdicts,
+    metric: str,
 ) -> Level:
     if fail := [name for name, x in zip(names, both, strict=True) if x is not None and x.failed]:
         return Level(rows, why=f"{listed(fail)} {plural(len(fail), 'fails', 'fail')}")
@@ -88,9 +97,7 @@ def _level(
     less = names[0] if logs.mean() < 0 else names[1]
     median = (p.median, q.median)
     untimed = tuple(name for name, x in zip(names, (p, q), strict=True) if x.untimed)
-    if verdicts is None:
-        return Level(rows, less, True, logs, median=median, untimed=untimed)
-    found = _of_pair(p, q, verdicts)
+    found = _of_time(p, q, verdicts, MEDIAN if all(median) else MEAN)
     # The times are of all queries, so all of them must have been answered alike.
     if found is not None and found.queries_left_out:
         return Level(rows, why=OTHER_ROWS)
@@ -98,16 +105,39 @@ def _level(
         return Level(rows, why=NOT_COMPARED)
     shown = tuple(
         (c.metric, names[(c.verdict == "faster") == (c.b == q.treatment)])
-        for c in (found, _of_pair(p, q, rates))
-        if c is not None and c.verdict in ("faster", "slower")
+        for name in dict.fromkeys((found.metric, metric, "throughput"))
+        if (c := _of_pair(p, q, name, verdicts)) is not None and c.verdict in ("faster", "slower")
     )
-    # By another metric of the study, the other one may be the faster.
-    return Level(rows, less, (found.metric, less) in shown, logs, shown, median, untimed=untimed)
+    sure = (found.metric, less) in shown
+    doubt = "" if sure else _doubt(found)
+    return Level(rows, less, sure, logs, shown, median, untimed=untimed, doubt=doubt)
 
 
-def _of_pair(p: Point, q: Point, compared: Verdicts) -> Comparison | None:
-    pair = (p.treatment, q.treatment)
-    return compared.get(pair) or compared.get(pair[::-1])
+def _doubt(c: Comparison) -> str:
+    """Why a difference that chance may not have made is open all the same; empty: it may have."""
+    if c.p_value is None:
+        return "is not known, as there are too few operations or blocks"
+    size = max(c.ratio.value, 1 / c.ratio.value) if c.ratio else 1.0
+    if size <= c.state_floor and (said := _STATES.get(c.state)):
+        return said
+    return "is not resolved" if c.p_value < ALPHA else ""
+
+
+def by_pair(compared: Iterable[Comparison]) -> Verdicts:
+    """The comparisons of a study."""
+    return {(c.a, c.b, c.metric): c for c in compared}
+
+
+def _of_time(p: Point, q: Point, verdicts: Verdicts, metrics: Sequence[str]) -> Comparison | None:
+    """The comparison that speaks of a time: the first of which something is known."""
+    found = [c for name in metrics if (c := _of_pair(p, q, name, verdicts)) is not None]
+    known = (c for c in found if c.p_value is not None or c.verdict in ("faster", "slower"))
+    return next(known, found[0] if found else None)
+
+
+def _of_pair(p: Point, q: Point, metric: str, verdicts: Verdicts) -> Comparison | None:
+    a, b = p.treatment, q.treatment
+    return verdicts.get((a, b, metric)) or verdicts.get((b, a, metric))
 
 
 def by(found: Iterable[Level]) -> str:

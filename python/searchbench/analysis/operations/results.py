@@ -36,7 +36,8 @@ def results(
     found = []
     for name in names:
         own = [t for t in treatments if planned[t.treatment].operation.get("name") == name]
-        curves = _curves(record, own, planned, trials)
+        for_rows = _for_rows(own, planned)
+        curves = _curves(record, own, planned, trials, for_rows)
         returned: dict[str, list[of_rows.Returned]] = {}
         compared = 0
         for t in own:
@@ -44,7 +45,7 @@ def results(
             if captured:
                 first = captured[0]
                 plan = planned[t.treatment]
-                method, held = _method(plan), _held(t, name, int(plan.operation.get("rows", 1)))
+                method, held = _method(plan), _held(t, name, for_rows)
                 label = f"{method}, {held}" if held else method
                 answers = of_rows.every_way(record, captured, label, held)
                 compared += any(one.answers for one in answers)
@@ -75,17 +76,18 @@ def _curves(
     treatments: Sequence[TreatmentResult],
     planned: Mapping[str, Treatment],
     trials: Mapping[str, Sequence[Trial]],
+    for_rows: AbstractSet[str],
 ) -> list[MethodCurve]:
     groups: dict[tuple[str, str, str, str], list[Point]] = {}
     for t in treatments:
         plan = planned[t.treatment]
         name = plan.operation["name"]
         own = trials.get(t.treatment, ())
-        point = _point(record, t, int(plan.operation.get("rows", 1)), own)
+        point = _point(record, t, _rows(plan), own)
         if point is not None:
             system = str(t.levels.get("system", ""))
-            held = _held(t, name, point.rows)
-            others = _held(t, name, point.rows, but={"system"})
+            held = _held(t, name, for_rows)
+            others = _held(t, name, for_rows | {"system"})
             key = (_method(plan), held, system, others)
             groups.setdefault(key, []).append(point)
     found = []
@@ -99,16 +101,32 @@ def _method(planned: Treatment) -> str:
     return str(planned.operation["method"])
 
 
-def _held(t: TreatmentResult, name: str, rows: int, but: AbstractSet[str] = frozenset()) -> str:
-    """The levels that are neither the method nor the rows, as a label; ``but`` without these.
+def _rows(planned: Treatment) -> int:
+    return int(planned.operation.get("rows", 1))
 
-    A linked level that is called as the number of rows stands for it.
+
+def _for_rows(
+    treatments: Sequence[TreatmentResult], planned: Mapping[str, Treatment]
+) -> frozenset[str]:
+    """The linked factors that stand for the number of rows: each level is called as it is.
+
+    One level that happens to be called so is not enough: 10 clients beside 10 rows are no rows.
     """
+    called: dict[str, bool] = {}
+    for t in treatments:
+        for path, level in t.levels.items():
+            as_rows = "." not in path and str(level) == str(_rows(planned[t.treatment]))
+            called[path] = called.get(path, True) and as_rows
+    return frozenset(path for path, all_of in called.items() if all_of)
+
+
+def _held(t: TreatmentResult, name: str, but: AbstractSet[str]) -> str:
+    """The levels that are neither the method nor the rows, as a label; ``but``: nor these."""
     left = {"method", "operation", f"operations.{name}.rows", *but}
     return ", ".join(
         str(level) if path == "system" else f"{path.rpartition('.')[2]}={_plain(level)}"
         for path, level in t.levels.items()
-        if path not in left and not (str(level) == str(rows) and "." not in path)
+        if path not in left
     )
 
 

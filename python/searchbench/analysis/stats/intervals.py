@@ -19,6 +19,9 @@ from searchbench.analysis.stats.distributions import chi_square, student, studen
 
 LEVEL = 0.95
 ALPHA = 0.05  # below it, after the correction, a difference is one
+# The noise of a study with so many degrees of freedom is known well enough to tell which pairs are
+# noisier than it: those that pass it by more than one in ten equally noisy ones would.
+WELL_KNOWN, NOISIER = 20, 0.9
 
 Floats = NDArray[np.float64]
 
@@ -93,6 +96,9 @@ def paired_ratio(
     the pair is the noisy one). A pair of three blocks or more that scatters
     more than the study keeps its own variance with its own degrees of freedom; so one
     that scatters by chance too little is not believed, and one that is noisier is not trusted more.
+    Half of all equally noisy pairs scatter more than the study by chance. So where its noise is
+    well known, the p of a pair is by its own degrees of freedom only if it scatters more than nine
+    in ten of them would. (Its interval stays the wider one: it would else miss in up to 8 %.)
     """
     x = np.asarray(logs, dtype=np.float64)
     if not x.size:
@@ -102,6 +108,7 @@ def paired_ratio(
         return Estimate(math.exp(mean), "ratio", n), None
     used = _noise_used(x, noise)
     df, error = used.df, math.sqrt(used.variance / n)
+    of_p = _noise_used(x, noise, NOISIER)
     method = "t over blocks, on logs"
     if used.df > n - 1:
         method = "t over blocks with the noise of the study, on logs"
@@ -110,16 +117,21 @@ def paired_ratio(
         return Estimate(math.exp(mean), "ratio", n, exact), 1.0 if mean == 0 else 0.0
     half = student(0.5 + LEVEL / 2, df) * error
     interval = Interval(_exp(mean - half), _exp(mean + half), LEVEL, method)
-    p = student_tails(abs(mean) / error, df)
+    p = student_tails(abs(mean) / error, of_p.df)
     return Estimate(math.exp(mean), "ratio", n, interval), p
 
 
-def _noise_used(x: Floats, noise: Noise | None) -> Noise:
-    """What ``paired_ratio`` takes for the noise of these log ratios, two or more."""
+def _noise_used(x: Floats, noise: Noise | None, noisier: float = 0.0) -> Noise:
+    """What ``paired_ratio`` takes for the noise of these log ratios, two or more. ``noisier``: the
+    share of equally noisy pairs that one has to pass to count as noisier than a well-known study.
+    """
     own, df = float(x.var(ddof=1)), x.size - 1
+    if noise is None or noise.df <= df:
+        return Noise(own, df)
     # A pair that is noisier than the study has the degrees of freedom of its own variance; with
     # one alone, it could not resolve a thirtyfold difference.
-    if noise is None or noise.df <= df or (own > noise.variance and df > 1):
+    usual = chi_square(noisier, df) / df if noisier and noise.df >= WELL_KNOWN else 1.0
+    if own > usual * noise.variance and df > 1:
         return Noise(own, df)
     return Noise(max(own, noise.variance), min(noise.df, 3 * df if df > 1 else 2))
 
@@ -227,7 +239,7 @@ def replicates_to_resolve(
     x = np.asarray(log_ratios, dtype=np.float64)
     if x.size < 2 or float(x.mean()) == 0:
         return None
-    used = _noise_used(x, noise)
+    used = _noise_used(x, noise, NOISIER)
     n = np.arange(2, 1001)
     f = (n - 1) * used.df / (x.size - 1)
     t = students(1 - (1 - LEVEL) / 2 / max(1, tests), f) + students(0.8, f)
