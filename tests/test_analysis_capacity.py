@@ -351,6 +351,23 @@ def test_the_same_limit_again_is_not_resolved(tmp_path: Path) -> None:
     assert not found.regressed
 
 
+@pytest.mark.parametrize(
+    ("stage", "said"), [("drive", "Lost"), ("clients", "Cannot tell"), ("probe", "Cannot tell")]
+)
+def test_a_search_that_ended_beside_the_system_is_no_loss(
+    searched: Path, tmp_path: Path, stage: str, said: str
+) -> None:
+    one_queue(tmp_path / "b", fails={"sphinx": 1})
+    for file in (tmp_path / "b").glob("trials/*/trial.json"):
+        told = json.loads(file.read_text())
+        if told["status"] == "failed":
+            file.write_text(json.dumps(told | {"stage": stage}))
+    found = compare_records(open_record(searched), open_record(tmp_path / "b"))
+    assert f" {said}" in found.decision
+    assert ("Lost" in found.decision) == (stage == "drive")
+    assert "its opening loop failed" in found.decision
+
+
 def altered(searched: Path, copy: Path, what: dict[str, Any], above_per_s: float = 1740) -> Record:
     """The same search where every trial above a rate has something else on record."""
     shutil.copytree(searched, copy)

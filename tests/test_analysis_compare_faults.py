@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,32 @@ def test_else_both_times_are_said_and_not_judged(
     assert not found.normal_later
     assert not found.beyond_threshold
     assert "shop: after the server was killed, answers were normal again" in found.decision
+
+
+def test_later_by_ranges_that_chance_makes_is_not_told_to_be_later(tmp_path: Path) -> None:
+    """Three of three later than three of three: one order of twenty, of trials that differ by more
+    than that. Four of four are one of seventy.
+    """
+    first, second = (8.0, 9.0, 11.5, 8.2), (12.0, 12.5, 18.4, 12.2)
+    for n in (3, 4):
+        a, b = (run(tmp_path / f"{name}{n}", i, *back[:n], blocks=n)
+                for i, (name, back) in enumerate((("a", first), ("b", second))))  # fmt: skip
+        found = compare_records(a, b)
+        assert bool(found.normal_later) == (n == 4)
+        assert ("run both more often" in found.not_known.get("shop", "")) == (n == 3)
+
+
+def test_where_the_first_is_unknown_and_the_second_never_normal_it_is_not_known(
+    tmp_path: Path,
+) -> None:
+    a, b = run(tmp_path / "a", 1), run(tmp_path / "b", 2, NEVER_S)
+    for file in a.path.glob("trials/*/trial.json"):
+        told = json.loads(file.read_text())
+        told["beside"][0]["fault"]["begun"] = round(1.1 * S)
+        file.write_text(json.dumps(told))
+    found = compare_records(open_record(a.path), b)
+    assert not found.lost
+    assert "is not known in any of the first" in found.not_known["shop"]
 
 
 def test_equal_systems_lose_nothing_by_a_fault(tmp_path: Path) -> None:

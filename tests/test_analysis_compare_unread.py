@@ -111,9 +111,10 @@ def test_answers_that_were_read_and_are_others_win_nothing(
 
 
 def trials(
-    path: Path, bad: Sequence[int] = (), *, seed: int = 1, warmup_s: float | None = None
-) -> Record:
-    """A study of three blocks; the trials of ``bad`` blocks failed."""
+    path: Path, bad: Sequence[int] = (), *, seed: int = 1, warmup_s: float | None = None,
+    stage: str = "drive",
+) -> Record:  # fmt: skip
+    """A study of three blocks; the trials of ``bad`` blocks failed, in that ``stage``."""
     study = Study(blocks=3, seed=seed, control=None)
     study.add("a", server=lognormal(0.004))
     study.write(path)
@@ -123,7 +124,7 @@ def trials(
         file.write_text(json.dumps(told))
     for block in bad:
         for file in path.glob(f"trials/*-b{block - 1}-*/trial.json"):
-            failed = {"status": "failed", "stage": "drive", "reason": "it broke"}
+            failed = {"status": "failed", "stage": stage, "reason": "it broke"}
             file.write_text(json.dumps(json.loads(file.read_text()) | failed))
     return open_record(path)
 
@@ -138,6 +139,23 @@ def test_one_block_of_several_gives_no_ratio(
     assert few in found.headline
     for wrong in ("only 0", "all of them measured", "No resolved loss", "Measure longer"):
         assert wrong not in f"{found.decision} {found.would_change}"
+
+
+@pytest.mark.parametrize(
+    ("stage", "status", "said"),
+    [("drive", 1, "Lost, with valid trials in the first"),
+     ("clients", 2, "Cannot tell whether these became slower"),
+     ("probe", 2, "Cannot tell whether these became slower")],
+)  # fmt: skip
+def test_what_failed_beside_the_system_is_not_lost(
+    tmp_path: Path, stage: str, status: int, said: str
+) -> None:
+    trials(tmp_path / "a")
+    found = compare_records(
+        open_record(tmp_path / "a"), trials(tmp_path / "b", (1, 2, 3), seed=2, stage=stage)
+    )
+    assert said in found.decision
+    assert compare(tmp_path / "a", tmp_path / "b", as_json=True) == status
 
 
 def test_trials_of_no_common_block_give_no_ratio_either(tmp_path: Path) -> None:

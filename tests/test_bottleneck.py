@@ -113,10 +113,32 @@ def test_cores_that_are_used_up_are_named_and_those_that_are_not_quite_are_not()
 
 def test_one_thread_holds_back_a_server_with_several_cores() -> None:
     busy = {"busiest_thread_share": 0.97, "busiest_thread": "merger"}
-    assert found(trial(cpu_s=1.2 * SECONDS, **busy)).part == "one thread"
-    assert "merger ran 97 %" in found(trial(cpu_s=1.2 * SECONDS, **busy)).number
+    assert found(trial(cpu_s=1.2 * SECONDS, **busy), in_service=4.0).part == "one thread"
+    assert "merger ran 97 %" in found(trial(cpu_s=1.2 * SECONDS, **busy), in_service=4.0).number
     alone = trial(cores=1, cpu_s=0.97 * SECONDS, **busy)
     assert found(alone).part == "processor", "with one core there is no other thread to wait for"
+
+
+def test_one_client_shows_nothing_of_a_second_thread() -> None:
+    """A process a connection: a second client would be answered as often."""
+    busy: dict[str, Any] = {"busiest_thread_share": 0.94, "busiest_thread": "postgres"}
+    seen = found(trial(cores=8, cpu_s=0.95 * SECONDS, **busy), in_service=0.97)
+    assert seen.part == "none"
+    assert "only 1.0 requests were in service at once" in seen.number
+
+
+@pytest.mark.parametrize("busiest", [0.25, 0.97])
+@pytest.mark.parametrize("in_service", [1.0, 16.0])
+def test_a_server_at_the_limit_of_its_control_group_waits_for_no_lock(
+    busiest: float, in_service: float
+) -> None:
+    """One core's worth of eight, whose threads the kernel stops in every period."""
+    one = trial(cores=8, cpu_s=1.0 * SECONDS, busiest_thread_share=busiest, busiest_thread="w")
+    host = structs.replace(one.host_window, throttled=10.0 * SECONDS)
+    assert found(one, in_service).part in ("waits", "none", "one thread")
+    seen = found(structs.replace(one, host_window=host), in_service)
+    assert seen.part == "unknown"
+    assert "may be all that it may use" in seen.number
 
 
 def test_threads_that_are_each_busy_with_a_request_of_their_own_are_not_one_thread() -> None:

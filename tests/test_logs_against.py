@@ -197,6 +197,29 @@ def test_of_many_equal_classes_none_is_apart_by_chance() -> None:
     assert line(found, "c4", 0.5).answer == "slower"
 
 
+@pytest.mark.parametrize("stretches", [1, 3, 9])
+def test_a_class_that_lies_in_few_stretches_of_the_log_decides_nothing(stretches: int) -> None:
+    """30 searches of a nightly report: the median of so few differs by 18 % by chance."""
+    rng, names = np.random.default_rng(stretches), ["usual", "report"]
+    for _ in range(5):
+        sides = []
+        for seed, reports in ((1, 30), (2, 3000)):
+            n = 20_000
+            block, of_class = np.arange(n) * 60 // n, np.zeros(n, np.int64)
+            within = np.flatnonzero(block < stretches) if seed == 1 else np.arange(n)
+            of_class[rng.choice(within, reports, replace=False)] = 1
+            seconds = 0.01 * np.exp(0.8 * rng.standard_normal(n))
+            sides.append(_Side(seconds, block, of_class, 0.0, seed))
+        found = _held("t", "t", *sides, names, "record")
+        one = line(found, "report", 0.5)
+        assert (one.answer, one.interval) == ("not resolved", None)
+        assert any(
+            text.startswith("The searches of `report` lie in ") and "of 60 equal parts" in text
+            for text in found.remarks
+        )
+        assert line(found, "usual", 0.5).interval is not None
+
+
 def test_the_command_says_it_and_refuses_what_it_cannot_hold(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

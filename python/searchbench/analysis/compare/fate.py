@@ -183,7 +183,7 @@ def names(first: Run, runs: Sequence[Run], subjects: Mapping[str, Any]) -> list[
 def by_server(step: Step) -> bool:
     """Whether it is the server's doing that a step does not count."""
     kinds = {f.kind for f in step.findings if f.severity == "invalid"}
-    return step.status != "void" or at.by_server(step) or bool(kinds & BY_SYSTEM)
+    return step.status == "valid" or at.by_server(step) or bool(kinds & BY_SYSTEM)
 
 
 def why(step: Step) -> str:

@@ -100,11 +100,11 @@ def _ended(run: Run, name: str) -> str:
     """Why its search ended early, as a trial of it failed at a rate that need not be sustained."""
     names = driven.subjects(run.record)
     bad = (t for t in run.record.trials if names.get(t.treatment) == name and t.status != "ok")
-    return next(
-        (f"its trial at {per_s(t.load.rate_per_s or 0.0)} failed ({t.reason.rstrip('.')})"
-         for t in bad),
-        "",
-    )  # fmt: skip
+    for trial in bad:
+        rate = trial.load.rate_per_s
+        which = f"trial at {per_s(rate)}" if rate else "opening loop"
+        return f"its {which} failed ({trial.reason.rstrip('.')})"
+    return ""
 
 
 def _counts(step: Step) -> bool:

@@ -8,6 +8,7 @@ report, and is not compared.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -107,15 +108,19 @@ def of(
                             f"{which} has no result for it.")  # fmt: skip
     lost, later, unknown = list[tuple[str, str]](), list[tuple[str, str]](), list[tuple[str, str]]()
     several = min(len(before), len(after)) > 1
+    ranges = [chance for case in found if (chance := _of_ranges(case))]
     for case, chance in zip(found, by_chance.of_each([c.drives for c in found]), strict=True):
         label = case.label
         gone, open_ = _back(case, chance)
         lost += [(label, why) for why in (gone, _written(case)[0]) if why]
         both, is_later = _both(case), _is_later(case, threshold)
+        few = is_later and _of_ranges(case) * len(ranges) >= ALPHA
         # Who is not normal again, or later, also leaves more requests without an answer.
         more = () if gone or is_later else _shares(case)
         unknown += [(label, why) for why in (open_, _written(case)[1], *more) if why]
-        if both and is_later:
+        if both and few:
+            unknown.append((label, f"{both}; {AGAIN}"))
+        elif both and is_later:
             rest = "; these runs alone do not show whether other runs would differ as much"
             later.append((label, both if several else f"{both}{rest}"))
         elif both:
@@ -203,7 +208,12 @@ def _back(case: _Case, chance: float) -> tuple[str, str]:
     """Why it is lost that answers were normal again, and else why that may be; empty: neither."""
     a, b = case.a, case.b
     if not a.known:
-        return "", ""
+        if not b.not_within:
+            return "", ""
+        return "", (
+            f"{case.when}, answers were not normal again in {b.not_within} of {b.known} trials of "
+            f"the second, and whether they were is not known in any of the first: {a.why}"
+        )
     how = (
         f"{case.when}, answers were not normal again in {b.not_within} of {b.known} trials of the "
         f"second, and in {a.not_within} of {a.known} of the first"
@@ -316,6 +326,22 @@ def _seconds(found: Estimate) -> str:
         return f"{digits(found.value)} s"
     what = "95 % interval " if span.level < 1 else "least to greatest "
     return f"{digits(found.value)} s ({what}{digits(span.low)} to {digits(span.high)})"
+
+
+def _of_ranges(case: _Case) -> float:
+    """The chance that all trials of the second are later than all of the first though both are
+    alike: 1 / C(m + n, n). 0 where both have the interval of a mean, which has it, or where they
+    are further apart than all that trials of either differ by.
+    """
+    a, b = case.a.normal, case.b.normal
+    if a is None or b is None or a.interval is None or b.interval is None:
+        return 0.0
+    widths = sum(span.high - span.low for span in (a.interval, b.interval))
+    if max(a.interval.level, b.interval.level) < 1:
+        return 0.0
+    if b.interval.low - a.interval.high >= widths:
+        return 0.0
+    return 1 / math.comb(a.n + b.n, b.n)
 
 
 def _is_later(case: _Case, threshold: float) -> bool:

@@ -35,6 +35,7 @@ from searchbench.analysis.sweep.mixed import TOO_FEW, Mixed
 from searchbench.analysis.sweep.points import Point
 from searchbench.analysis.sweep.words import percent
 from searchbench.analysis.trial import driven
+from searchbench.analysis.trial.by_system import not_measured
 from searchbench.analysis.words import per_s
 from searchbench.record import Record, Trial
 
@@ -174,12 +175,13 @@ def match_capacities(a: Run, b: Run) -> Matched:
 
 def failed_below(run: Run, subject: str, held: float | None, holds: float | None) -> str:
     """The trial that failed at a rate that the first ``held``, if the search does not say that its
-    own subject ``holds`` it; empty: there is none.
+    own subject ``holds`` it; empty: there is none. One that failed before or beside the system says
+    nothing.
     """
     names = driven.subjects(run.record)
     for trial in run.record.trials:
         rate = trial.load.rate_per_s or 0.0  # the opening loop has none
-        if names.get(trial.treatment) != subject or trial.status == "ok":
+        if names.get(trial.treatment) != subject or trial.status == "ok" or not_measured(trial):
             continue
         if (holds or 0.0) <= rate <= (held or 0.0):
             which = f"the trial at {per_s(rate)}" if rate else "its opening loop"

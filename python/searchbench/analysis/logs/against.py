@@ -49,6 +49,7 @@ OTHERS = "(in no class of the log)"
 _DRAWS = 1_000
 _BLOCKS = 60  # of the log's time
 _LEAST = 10  # searches beyond a quantile on either side, at least
+_STRETCHES = 10  # blocks that hold a class, at least; fewer do not show how much they differ
 _COARSE = 0.002  # of the searches; fewer coarse times do not shift a quantile
 _BIN = math.log(1.005)  # times in one bin differ by half a percent
 _SEED = 0x74727574
@@ -120,6 +121,10 @@ class _Side:
         steps, n = np.unique(self.steps[near], return_counts=True)
         coarse = float(steps[n >= _COARSE * mine.sum()].max(initial=0.0))
         return max(self.step_s, coarse), max(self.below_s, coarse / 2)
+
+    def stretches(self, mine: NDArray[np.bool_]) -> int:
+        """How many blocks hold any of these: what lies in one is the same in all draws."""
+        return int(np.unique(self.block[mine]).size)
 
     def quantiles(self, mine: NDArray[np.bool_]) -> dict[float, tuple[float, Floats]]:
         """By quantile its value, and its values in each of the draws; those with too few lack."""
@@ -399,6 +404,7 @@ def _held(
             "compared together, and their mix may differ."
         )
     lines = _corrected(drafts)
+    remarks += list(_in_few_stretches(log, names, {line.of_class for line in lines}))
     below = [line for line in lines if line.log_s < log.step_s]
     if below:
         remarks.append(
@@ -410,12 +416,25 @@ def _held(
     )
 
 
+def _in_few_stretches(log: _Side, names: Sequence[str], told: set[str]) -> Iterator[str]:
+    """Of each class with too few blocks of the log's time that it is not known how these differ."""
+    found = [(ALL, np.ones(len(log.seconds), bool))] if ALL in told else []
+    found += [(name, log.of_class == i) for i, name in enumerate(names) if name in told]
+    for name, mine in found:
+        if mine.any() and (n := log.stretches(mine)) < _STRETCHES:
+            yield (
+                f"The searches of `{name}` lie in {n} of {_BLOCKS} equal parts of the log's time, "
+                f"and {_STRETCHES} are needed to know how much their times vary."
+            )
+
+
 def _lines(
     name: str, log: _Side, lab: _Side, mine: NDArray[np.bool_], theirs: NDArray[np.bool_]
 ) -> Iterator[tuple[Line, float | None]]:
     """Each quantile, and the p that both are the same."""
     of_log, of_lab = log.quantiles(mine), lab.quantiles(theirs)
     n = int(mine.sum()), int(theirs.sum())
+    few = min(log.stretches(mine), lab.stretches(theirs)) < _STRETCHES
     for q in QUANTILES:
         if q not in of_log or q not in of_lab:
             yield Line(name, q, n, math.nan, math.nan, None, None, "too few"), None
@@ -429,6 +448,9 @@ def _lines(
             highest = labs[:k] / np.maximum(0.0, logs[:k] - below_s)
         low, high = float(np.quantile(lowest, low_q)), _quantile(highest, high_q)
         ratio = lab_s / log_s if log_s > 0 else None
+        if few:
+            yield Line(name, q, n, log_s, lab_s, ratio, None, "not resolved"), None
+            continue
         interval = Interval(low, high, LEVEL, METHOD)
         yield (
             Line(name, q, n, log_s, lab_s, ratio, interval, _answer(low, high)),

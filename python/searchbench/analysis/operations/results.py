@@ -15,6 +15,7 @@ from searchbench.analysis.operations.model import MethodCurve, OperationResult, 
 from searchbench.analysis.operations.statements import statement_times
 from searchbench.analysis.stats.distributions import student
 from searchbench.analysis.stats.intervals import LEVEL, geometric_estimate
+from searchbench.analysis.trial.by_system import not_measured
 from searchbench.analysis.trial.operations import failure, over_trials
 from searchbench.record import Record, Trial
 from searchbench.study.plan import Treatment
@@ -146,7 +147,8 @@ def _point(record: Record, t: TreatmentResult, rows: int, trials: Sequence[Trial
     failed = over_trials(trials, t.trials, log=True)
     failed = failed or next((said for x, r in own if (said := failure(x, r.outcomes))), "")
     if not values and not failed:
-        failed = next((f"{x.stage}: {x.reason}" for x, _ in own if x.status == "failed"), "")
+        bad = (x for x, _ in own if x.status == "failed" and not not_measured(x))
+        failed = next((f"{x.stage}: {x.reason}" for x in bad), "")
     # The server's CPU is of the whole window: of set-up and clean-up, and of roles beside it, too.
     shared = any(not run.idle for x, _ in own for run in x.beside)
     only = not shared and not (about and about.untimed)

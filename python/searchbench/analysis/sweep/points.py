@@ -15,7 +15,7 @@ from searchbench.analysis.compare import state
 from searchbench.analysis.judgement import Estimate, Interval, Step, TreatmentResult
 from searchbench.analysis.stats import intervals, within
 from searchbench.analysis.trial import throughput
-from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
+from searchbench.analysis.trial.kinds import ENDED, NOT_MEASURED, OTHERWISE
 from searchbench.analysis.trial.served import UNSERVED
 from searchbench.analysis.trial.silence import KIND as STALLS
 
@@ -131,6 +131,11 @@ def stalled(point: Point) -> bool:
 def failed(step: Step) -> bool:
     """Not driven to its end."""
     return step.status == "failed"
+
+
+def not_measured(step: Step) -> bool:
+    """Failed before or beside the system, as where a client machine was lost."""
+    return any(f.kind == NOT_MEASURED for f in step.findings)
 
 
 def by_server(step: Step) -> bool:

@@ -155,7 +155,7 @@ def dying(steps: Sequence[Step]) -> dict[str, str]:
     """
     by_load: dict[tuple[str, float], dict[str, list[Step]]] = {}
     for s in steps:
-        if at.valid(s) or at.failed(s) or at.by_server(s):
+        if at.valid(s) or at.by_server(s) or (at.failed(s) and not at.not_measured(s)):
             own = by_load.setdefault((s.kind, at.level_of(s)), {})
             own.setdefault(s.subject, []).append(s)
     found: dict[str, str] = {}

@@ -41,6 +41,8 @@ _ON_OTHERS = (
     "zd",
 )  # devices that lie on others, which have their requests too
 NEARLY = 0.80
+# By a control group; its periods last a tenth of a second, so that is one in ten of them.
+STOPPED_PER_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,11 @@ def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) ->
     disk = _disk(trial, seconds, inside)
     if disk is not None and disk.part in ("disk", "memory"):
         yield disk
+    stopped_per_s = (trial.host_window.throttled or 0.0) / seconds
+    if stopped_per_s >= STOPPED_PER_S:
+        yield Seen("unknown", f"the server used {of}, and its control group stopped it "
+                   f"{stopped_per_s:.2g} times a second at its CPU limit: what it used may be all "
+                   "that it may use")  # fmt: skip
     share = server.busiest_thread_share
     # Where requests in service are worked on, each by a thread of its own, none waits for one.
     at_work = inside >= SEVERAL and server.cpu_s / seconds >= IDLE * inside
@@ -170,6 +177,8 @@ def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) ->
         number = f"{server.busiest_thread} ran {percent(share)} of the time, the server used {of}"
         if server.cpu_s / seconds >= SEVERAL:
             yield Seen("unknown", f"{number}; {_AS_BUSY}")
+        if inside < SEVERAL:  # as of one client: it may have another thread for a second request
+            yield Seen("none", f"{number}, and only {inside:.1f} requests were in service at once")
         yield Seen("one thread", number)
     if disk is not None and disk.part == "unknown":
         yield disk

@@ -6,19 +6,31 @@ from collections import Counter
 from collections.abc import Sequence
 
 from searchbench.analysis.judgement import TreatmentResult, TrialResult
-from searchbench.analysis.trial.kinds import ENDED, OTHERWISE
+from searchbench.analysis.trial.kinds import ENDED, NOT_MEASURED, OTHERWISE
 from searchbench.analysis.trial.served import UNSERVED
+from searchbench.record import Trial
 
 BY_SYSTEM = frozenset(
     (*ENDED, OTHERWISE, UNSERVED, "failed", "no answers", "errors", "partial results", "overload",
      "redirects", "writes lost", "writes not applied", "writes refused")
 )  # fmt: skip
 
+# Steps of a trial in which the machine, the load generator or the study is at work and the system
+# is not: client machines, the probe, places, copies of an index, what is compiled to be sent.
+_OURS = frozenset(
+    ("clients", "probe", "trace", "host", "place", "copy", "prepare", "compile", "resolve", "pause")
+)  # fmt: skip
+
+
+def not_measured(trial: Trial) -> bool:
+    """Whether a trial failed in a step that says nothing about the system."""
+    return trial.status == "failed" and trial.stage in _OURS
+
 
 def by_system(trial: TrialResult) -> bool:
     """Whether it is the system's doing that a trial is not valid."""
     kinds = {f.kind for f in trial.findings if f.severity == "invalid"}
-    return trial.status == "failed" or bool(kinds & BY_SYSTEM)
+    return (trial.status == "failed" and NOT_MEASURED not in kinds) or bool(kinds & BY_SYSTEM)
 
 
 def often(n: int, of: int, what: str = "trials") -> str:

@@ -13,8 +13,10 @@ import numpy as np
 
 from searchbench.analysis.judgement import Finding
 from searchbench.analysis.trial import throughput
+from searchbench.analysis.trial.by_system import not_measured
 from searchbench.analysis.trial.cache import cache_hits, from_cache
 from searchbench.analysis.trial.jvm import jvm
+from searchbench.analysis.trial.kinds import NOT_MEASURED
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.machine import disturbances
 from searchbench.analysis.trial.measured import Trace
@@ -369,7 +371,7 @@ def failed_finding(trial: Trial) -> Finding:
     """The finding of a trial that never came to be driven, or not to its end."""
     stage = trial.stage or "unknown stage"
     return Finding(
-        "failed",
+        NOT_MEASURED if not_measured(trial) else "failed",
         "invalid",
         trial.trial,
         f"in {stage}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,6 +33,7 @@ from searchbench.workload.queries.algebra import Query, declared_terms
 
 _CAPTURE_TIMEOUT_S = 60.0
 _BATCH_ROWS = 250_000
+_HELD_BYTES = 16 << 20  # of one reply
 _OK = _core.OUTCOMES.index("ok")
 _PARTIAL = _core.OUTCOMES.index("partial")
 _LOST = [_core.OUTCOMES.index(name) for name in ("refused", "reset", "truncated")]
@@ -145,12 +148,32 @@ def terms_seen(engine: Engine, endpoint: Endpoint, queries: Sequence[Query]) -> 
     return Terms(asked=len(known), other=other)
 
 
+def _read(decoder: Reader, reply: Iterable[bytes], known: dict[bytes, Hits]) -> Hits:
+    """The answer in a reply; ``known``: by the digest of a reply's bytes, what it was.
+
+    Rows take far longer to read than to receive, and replies to one question are mostly the same
+    bytes. A reply that should not be held as a whole is read on its way.
+    """
+    begun, size, rest = list[bytes](), 0, iter(reply)
+    for piece in rest:
+        begun.append(piece)
+        size += len(piece)
+        if size > _HELD_BYTES:
+            return decoder.read(itertools.chain(begun, rest))
+    digest = hashlib.blake2b(digest_size=16)
+    for piece in begun:
+        digest.update(piece)
+    if digest.digest() not in known:
+        known[digest.digest()] = decoder.read(begun)
+    return known[digest.digest()]
+
+
 def decoded(decoder: Decoder, trace: Trace, compiled: Compiled, phase: str) -> pa.Table:
     """Kept replies as rows of replies.parquet; a reply that is none is an error, not a hit."""
     raw = samples_of(trace)
     replies = dict(replies_of(trace))
     indices = range(len(raw)) if phase == "captured" else sorted(replies)
-    rows = []
+    rows, known = [], dict[bytes, Hits]()
     for index in indices:
         sample = raw[index]
         outcome = int(sample["outcome"])
@@ -160,7 +183,7 @@ def decoded(decoder: Decoder, trace: Trace, compiled: Compiled, phase: str) -> p
         else:
             try:
                 if isinstance(decoder, Reader):
-                    hits = decoder.read(reply)
+                    hits = _read(decoder, reply, known)
                 else:
                     hits = decoder.decode(b"".join(reply))
             except (ValueError, KeyError, TypeError, IndexError) as error:
