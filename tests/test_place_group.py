@@ -311,6 +311,11 @@ def test_cores_are_dealt_from_those_that_are_not_the_load_generators_first() -> 
     assert dealt(Place(name="p", cores=2), cores) == (0, 1)
     assert dealt(Place(name="p", cores=4), cores) == (0, 1, 2, 3)
     assert dealt(Place(name="p", cores=(3, 1)), cores) == (1, 3)
+    threads = Cores((0, 1, 4, 5), (7,), (6,))
+    assert dealt(None, threads) == (0, 1, 4, 5)
+    assert [dealt(Place(name="p", cores=n), threads) for n in (2, 5, 6)] == [
+        (0, 1), (0, 1, 4, 5, 6), (0, 1, 4, 5, 6, 7),
+    ]  # fmt: skip
     with pytest.raises(
         LabError, match="`cores` = 5, but this machine lets us use only cores 0, 1, 2, 3"
     ):

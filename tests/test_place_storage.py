@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,21 @@ def write(found: Storages, *pieces: bytes) -> None:
 
 def lever(levers: list[Lever], name: str) -> Lever:
     return next(v for v in levers if v.name == f"storages.disk.{name}")
+
+
+@pytest.mark.parametrize("kind", ["zfs", "nfs4", "fuse.sshfs", "ext4"])
+def test_a_file_system_with_a_cache_of_its_own_can_be_neither_cold_nor_capped(
+    kind: str, home: Path, made: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = home / "searchbench-work-of-a-test"
+    work.mkdir()
+    found = Storages(Place(name="here"), work / "index", work, made, zfs.Daemon(made, work))
+    there = replace(mounts.holding(work), kind=kind)
+    monkeypatch.setattr(mounts, "holding", lambda _: there)
+    said = found.hidden()
+    assert bool(said) == (kind != "ext4")
+    if said:
+        assert said.startswith(f"{work} lies on {kind}, which keeps pages in memory")
 
 
 @pytest.mark.parametrize("kind", KINDS)

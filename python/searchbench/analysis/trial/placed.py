@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from searchbench.analysis.trial.rows import Row
 from searchbench.analysis.words import listed, percent
 from searchbench.record import Trial
-from searchbench.record.trial import KERNEL
+from searchbench.record.trial import KERNEL, Lever
 
 _READS = ("memory", "cold")
 _RATES = ("read_iops", "write_iops", "read_per_s", "write_per_s", "latency_ms", "like")
@@ -25,6 +25,7 @@ _LEADS: Mapping[str, tuple[str, ...]] = {
     "CPU limit": ("cpu_share",),
 }
 
+NEAR = 0.95  # of a limit of memory, from which on it may have been felt
 _READ_AGAIN = 0.1  # of its files' pages, from which on the first queries meet much in memory
 
 
@@ -55,6 +56,14 @@ def _served_by_kernel(trial: Trial) -> bool:
     return made and kernel_s > sum(others.values()) / 2
 
 
+def _binds(lever: Lever) -> bool:
+    """Whether a lever can have led to anything: a limit of memory that was never near did not."""
+    used, most = (lever.figures.get(name) for name in ("peak_bytes", "limit_bytes"))
+    if not lever.name.endswith(".memory") or used is None or not most:
+        return True
+    return used >= NEAR * most or bool(lever.figures.get("met"))
+
+
 def explained(trial: Trial, row: Row) -> Row:
     """The finding as a note where the trial's place leads to it; else as it is."""
     kind, severity, number, meaning, remedy = row
@@ -68,7 +77,10 @@ def explained(trial: Trial, row: Row) -> Row:
             f"A machine with a core to spare for them. {remedy}",
         )
     wanted = _LEADS.get(kind, ())
-    levers = [x for x in trial.place if x.name.rpartition(".")[2] in wanted and not x.problem]
+    levers = [
+        x for x in trial.place
+        if x.name.rpartition(".")[2] in wanted and not x.problem and _binds(x)
+    ]  # fmt: skip
     if severity == "invalid" or not levers:
         return row
     said = listed([f"{x.name} = {x.asked}" for x in levers])

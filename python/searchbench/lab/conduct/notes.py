@@ -14,7 +14,8 @@ UNCHECKED = Note(
 )
 SHARED_CORE = Note(
     kind="shared core",
-    meaning="the place gives the system a core of the load generator, so that each slows the other",
+    meaning="the place gives the system a core of the load generator, or another hyper-thread of "
+    "that core, so that each slows the other",
     remedy="leave the load generator a core of its own: fewer `cores`, or others",
 )
 NOT_COMPARED = Note(

@@ -20,11 +20,12 @@ moves a process, it counts some of its time at the core where it found it."""
 def dealt(place: Place | Host | None, cores: Cores) -> tuple[int, ...]:
     """The cores of a system. LabError (stage ``place``) if the machine does not have them.
 
-    The load generator's cores are given only when all others are taken.
+    The load generator's cores are given only when all others are taken, and the other
+    hyper-threads of these before them.
     """
     if place is None or not place.cores:
-        return cores.server_cpus
-    there = (*cores.server_cpus, *(c for c in cores.client_cpus if c not in cores.server_cpus))
+        return tuple(sorted(cores.server_cpus))
+    there = tuple(dict.fromkeys((*cores.server_cpus, *cores.beside_client, *cores.client_cpus)))
     if isinstance(place.cores, int):
         if place.cores > len(there):
             raise LabError(f"{place.title}: `cores` = {place.cores}, but {_has(there)}; "

@@ -42,12 +42,13 @@ class Memory(NamedTuple):
     """What a group had of memory. ``cached_bytes``: pages of files that are on its account, but not
     memory that processes share and files on a tmpfs, which the kernel counts there too.
 
-    ``met``: how often the cap was met, where the kernel counts that;
+    ``peak_bytes``: None where the kernel does not count it, as before Linux 5.19 in control groups
+    of version 2. ``met``: how often the cap was met, where the kernel counts that;
     ``oom_kills``: how many processes it ended for it.
     """
 
     limit_bytes: int
-    peak_bytes: int
+    peak_bytes: int | None
     cached_bytes: int
     met: int
     oom_kills: int
@@ -55,7 +56,7 @@ class Memory(NamedTuple):
     @property
     def over_cap(self) -> bool:
         """Whether it had more than its cap, and not only the pages that the kernel forces on it."""
-        return self.peak_bytes > self.limit_bytes + _FORCED_BYTES
+        return (self.peak_bytes or 0) > self.limit_bytes + _FORCED_BYTES
 
 
 class Cpu(NamedTuple):
@@ -152,7 +153,7 @@ class Group:
             )
             return Memory(
                 self._number_in("memory", "memory.max"),
-                self._number_in("memory", "memory.peak"),
+                self._number_in("memory", "memory.peak") or None,
                 stat.get("file", 0) - stat.get("shmem", 0),
                 events.get("max", 0),
                 events.get("oom_kill", 0),

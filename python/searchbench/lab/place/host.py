@@ -103,12 +103,28 @@ def placement() -> Cores:
     """How this machine's cores are shared out: with two or more, the server's are apart.
 
     The client takes the last core; its loop needs one whole core to be sharp, and a server
-    that is pushed off a core by its own client is measured wrong.
+    that is pushed off a core by its own client is measured wrong. So it keeps that core's other
+    hyper-threads too, where there is another core.
     """
     cores = tuple(sorted(os.sched_getaffinity(0)))
     if len(cores) < 2:
         return Cores(server_cpus=cores)
-    return Cores(server_cpus=cores[:-1], client_cpus=cores[-1:])
+    client, others = cores[-1:], cores[:-1]
+    beside = tuple(cpu for cpu in others if cpu in _siblings(client[0]))
+    server = [cpu for cpu in others if cpu not in beside] or others
+    of_core = {cpu: [x for x in _siblings(cpu) if x in server] for cpu in server}
+    first = sorted(server, key=lambda cpu: (of_core[cpu].index(cpu), cpu))
+    return Cores(tuple(first), client, beside)
+
+
+def _siblings(cpu: int) -> list[int]:
+    """All hyper-threads of the core that this one is of, in their order; itself where unknown."""
+    text = _read(_SYS / f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or ""
+    found = {cpu}
+    for part in filter(None, text.split(",")):
+        low, _, high = part.partition("-")
+        found |= set(range(int(low), int(high or low) + 1))
+    return sorted(found)
 
 
 def require_release_build() -> None:

@@ -18,7 +18,7 @@ from searchbench.lab.place import cores as affinity
 from searchbench.lab.place import share
 from searchbench.lab.place.cold import PAGE_BYTES
 from searchbench.lab.place.control import hierarchies
-from searchbench.lab.place.group import Cpu, Group
+from searchbench.lab.place.group import Cpu, Group, Memory
 from searchbench.lab.place.ledger import Ledger
 from searchbench.lab.place.lever import insist
 from searchbench.lab.place.net import Network
@@ -188,19 +188,31 @@ class Hosts:
         insist(levers)
 
 
+def used_at_most(seen: Memory) -> str:
+    """How much a group had of memory, a predicate."""
+    if seen.peak_bytes is None:
+        return "used an amount of memory that this kernel does not record"
+    return f"used {megabytes(seen.peak_bytes)} at most"
+
+
+def peak_of(seen: Memory) -> dict[str, float]:
+    """The same as a figure; none where it is not known."""
+    return {} if seen.peak_bytes is None else {"peak_bytes": seen.peak_bytes}
+
+
 def _memory(host: Host, group: Group) -> Lever:
     """Was it held to its cap? No file was in memory before, so all that it reads is counted."""
     seen = group.memory()
     lever = _capped(host, seen.limit_bytes)
-    used = f"its processes used {megabytes(seen.peak_bytes)}"
+    used = f"its processes {used_at_most(seen)}"
     met = f", and reached the cap {seen.met:,} times" if seen.met else ""
     return replace(
         lever,
-        effect=f"{used} at most{met}; {megabytes(seen.cached_bytes)} are file pages",
+        effect=f"{used}{met}; {megabytes(seen.cached_bytes)} are file pages",
         problem=lever.problem or (used if seen.over_cap else ""),
         figures={
             "limit_bytes": seen.limit_bytes,
-            "peak_bytes": seen.peak_bytes,
+            **peak_of(seen),
             "cached_bytes": seen.cached_bytes,
             "met": seen.met,
             "oom_kills": seen.oom_kills,

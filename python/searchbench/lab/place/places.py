@@ -25,7 +25,7 @@ from searchbench.lab.place.cold import PAGE_BYTES, Evicted
 from searchbench.lab.place.control import hierarchies
 from searchbench.lab.place.disk import Disk
 from searchbench.lab.place.group import Cpu, Group
-from searchbench.lab.place.hosts import Hosts
+from searchbench.lab.place.hosts import Hosts, peak_of, used_at_most
 from searchbench.lab.place.ledger import Ledger
 from searchbench.lab.place.lever import insist
 from searchbench.lab.place.storage import megabytes, size_words
@@ -113,6 +113,8 @@ class Confines:
             self._storages.forget_own()  # once more: to look at them may be to read them
         capped = place.memory_bytes or any(host.memory_bytes for host in place.hosts.values())
         if place.cold != "no" or capped:
+            if hidden := self._storages.hidden():
+                raise LabError(hidden, "place")
             evicted = self._storages.evict()
             if place.cold == "trial":
                 self._note(_cold(place, evicted))
@@ -283,7 +285,7 @@ class Confines:
         lever = _capped(place, seen.limit_bytes)
         problem, free = lever.problem, resident - seen.cached_bytes
         if seen.over_cap:
-            problem = problem or f"the system used {megabytes(seen.peak_bytes)}"
+            problem = problem or f"the system {used_at_most(seen)}"
         if free > _UNCHARGED_BYTES + _UNCHARGED * place.memory_bytes:
             problem = problem or (
                 f"{megabytes(free)} of the system's files are in memory and not charged to its "
@@ -292,13 +294,13 @@ class Confines:
         met = f", and reached the cap {seen.met:,} times" if seen.met else ""
         return replace(
             lever,
-            effect=f"the system used {megabytes(seen.peak_bytes)} at most{met}; "
+            effect=f"the system {used_at_most(seen)}{met}; "
             f"{megabytes(resident)} of its files are in memory, and its control group is charged "
             f"{megabytes(seen.cached_bytes)} of file pages",
             problem=problem,
             figures={
                 "limit_bytes": seen.limit_bytes,
-                "peak_bytes": seen.peak_bytes,
+                **peak_of(seen),
                 "cached_bytes": seen.cached_bytes,
                 "resident_bytes": resident,
                 "met": seen.met,

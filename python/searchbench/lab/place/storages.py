@@ -19,6 +19,11 @@ from searchbench.lab.place.zfs import Daemon, Zfs
 from searchbench.places import Place, Storage
 from searchbench.record.trial import Lever
 
+# File systems whose pages are cached by themselves or by another machine.
+_OWN_CACHES = frozenset(
+    ("zfs", "nfs", "nfs4", "9p", "virtiofs", "cifs", "smb3", "ceph", "glusterfs")
+)  # fmt: skip
+
 _BELOW_BYTES = 1_000_000  # a disk with less is full
 _FULL = 0.01  # a storage with less of its size left is full: its file system keeps some for itself
 
@@ -132,6 +137,29 @@ class Storages:
     def resident_bytes(self) -> int:
         """How much of its files is in memory, but for those that lie there."""
         return cold.resident_bytes(self._leaving())
+
+    def hidden(self) -> str:
+        """Where pages stay in memory that the kernel neither shows nor charges, a sentence; "" if
+        nowhere. The ZFS that is made here is no such place, as it is left and entered again.
+        """
+        kinds = ("data", *self.laid)
+        asked = {kind: self._asked[kind].kind for kind in kinds if kind in self._asked}
+        folders = [self._folder(kind) for kind in kinds
+                   if asked.get(kind, "directory") == "directory"]  # fmt: skip
+        folders += [self.copy] if self.copy else []
+        if any(kind not in ("directory", "ram") for kind in asked.values()):
+            folders.append(self._home)  # the files that its disks are made of
+        for folder in folders:
+            there = next(path for path in (folder, *folder.parents) if path.exists())
+            kind = mounts.holding(there).kind
+            if kind in _OWN_CACHES or kind.startswith("fuse"):
+                return (
+                    f"{there} lies on {kind}, which keeps pages in memory that the kernel neither "
+                    "shows nor counts as the system's: so nothing can be shown to be cold, and no "
+                    "limit of memory applies to them. Name a folder on another file system with "
+                    "--work, or another `directory`"
+                )
+        return ""
 
     def full(self) -> str:
         """Which storage has no room left, as a sentence; "" if none."""
