@@ -296,6 +296,24 @@ def test_lists_of_all_that_match_are_no_evidence_of_ranking(tmp_path: Path) -> N
     assert agree(tmp_path / "d", one_hit, first=one_hit).agreement.ranked_alike == (0, 0)
 
 
+@pytest.mark.parametrize(("same", "ranked"), [(4, 0), (20, 20), (0, 0)])
+def test_ten_of_eleven_are_the_same_ten_by_chance_too(
+    tmp_path: Path, same: int, ranked: int
+) -> None:
+    """Forty lists of ten of eleven matches: 3.6 are the same if one side ranks by lot."""
+
+    def by_lot(q: int, a: dict[str, Any]) -> Mapping[str, Any]:
+        ids = a["ids"][:10]
+        other = ids if q < same else [*ids[:9], "the eleventh"]
+        return {"total": 11, "ids": other, "scores": [20.0 - i for i in range(10)]}
+
+    def first(q: int, a: dict[str, Any]) -> Mapping[str, Any]:
+        return {"total": 11, "ids": a["ids"][:10], "scores": [10.0 - i for i in range(10)]}
+
+    found = agree(tmp_path, by_lot, first=first).agreement
+    assert found.ranked_alike == (ranked, 40)
+
+
 def test_hits_that_are_missing_are_not_put_down_to_scoring(tmp_path: Path) -> None:
     found = agree(tmp_path, lambda q, a: {"ids": [], "scores": []}, "set").agreement
     assert found.causes == {agreement.NO_HITS: 40}

@@ -16,10 +16,20 @@ from searchbench.analysis.capacity import first
 from searchbench.analysis.capacity.bracket import bracket
 from searchbench.analysis.capacity.pace import TRIALS, Driven, Seen, following, warmup_s
 from searchbench.analysis.capacity.promise import judge as judge_promise
+from searchbench.analysis.compare import by_class as by_class_of
+from searchbench.analysis.compare import failed
 from searchbench.analysis.judge import judge, steps_json, to_json
-from searchbench.analysis.judgement import ClassSeen, Judgement
+from searchbench.analysis.judgement import (
+    ClassSeen,
+    Curve,
+    Estimate,
+    Judgement,
+    TreatmentResult,
+    TrialResult,
+)
 from searchbench.analysis.trial.classes import REST, SHOWN, Classes
 from searchbench.analysis.trial.measured import Trace
+from searchbench.analysis.trial.replies import OTHERWISE
 from searchbench.record import open_record
 from searchbench.report.document.assemble import document
 from searchbench.report.sheets import write_sheets
@@ -65,6 +75,30 @@ def test_each_class_has_its_own_times_and_shares_add_up(tmp_path: Path) -> None:
     rates = sum(one.figures["throughput"].value for one in a.classes)
     assert rates == pytest.approx(a.figures["throughput"].value, rel=0.01)
     assert all("error_share" in one.figures for one in a.classes)
+
+
+def test_first_asks_are_those_of_the_class_itself(tmp_path: Path) -> None:
+    found = two(tmp_path / "r", by_class(0.002, 0.010), by_class(0.004, 0.004))
+    for treatment in found.treatments:
+        for trial in treatment.trials:
+            whole = trial.figures["first_asks"].value
+            seen_ = [one.figures for one in trial.classes]
+            each = [(figures["share"].value, figures["first_asks"]) for figures in seen_]
+            assert sum(share * of.value for share, of in each) == pytest.approx(whole, abs=1e-9)
+            assert all(0 <= of.value <= 1 and of.n > 0 for _, of in each)
+
+
+def test_replies_that_are_others_under_load_may_all_be_of_one_class() -> None:
+    """0.9 % of all, and phrases are 5 % of all: 18 % of the phrases."""
+    nothing = Curve("s", (), ())
+    trial = TrialResult(
+        "t", "t", 0, False, "valid", "", {OTHERWISE: Estimate(0.009, "share", 400)}, {}, (),
+        classes=(ClassSeen("phrase", 50, {"share": Estimate(0.05, "share", 1000)}),
+                 ClassSeen("rare", 5, {"share": Estimate(0.005, "share", 1000)})),
+    )  # fmt: skip
+    of = TreatmentResult("t", "t", "t", {}, {}, nothing, nothing, (trial,))
+    assert failed.otherwise(by_class_of.of_treatment(of, "phrase")) == pytest.approx(0.18)
+    assert failed.otherwise(by_class_of.of_treatment(of, "rare")) == 1.0
 
 
 def test_records_without_classes_have_none(tmp_path: Path) -> None:

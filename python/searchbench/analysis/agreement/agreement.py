@@ -29,7 +29,8 @@ from searchbench.study.plan import Require
 
 EXAMPLES = 20
 FEW_CUT = 0.1  # of the queries that agree and list hits
-CHANCE = 0.05  # of so many lists in the same order, if either orders them by lot
+CHANCE = 0.05  # of so many lists with the same hits or order, if either system draws them by lot
+FAR_BEYOND = 1000  # matches that are in neither list; of more, chance makes no list the same
 WITHOUT = "without a class"  # queries that have none, where others have
 
 # Why two systems answer a query differently, where the record can tell.
@@ -289,14 +290,37 @@ def _ranked_alike(
     of = which & ~(ranking.without_order(a) & ranking.without_order(b))
     cut = of & (a.cut | b.cut)
     if np.count_nonzero(cut) > FEW_CUT * np.count_nonzero(which):
-        return int(np.count_nonzero(cut & found.set_same)), int(np.count_nonzero(cut))
+        return _same_of_cut(a, cut, found), int(np.count_nonzero(cut))
     lengths = np.minimum(a.length, b.length)
     whole = of & ~cut & (lengths > 1)
     alike = int(np.count_nonzero(whole & found.order_same))
     by_chance = sum(1 / math.factorial(min(n, 20)) for n in lengths[whole].tolist())
     alike = alike if _more_than(alike, by_chance) else 0
-    some = int(np.count_nonzero(cut & found.set_same))
+    some = _same_of_cut(a, cut, found)
     return alike + some, int(np.count_nonzero(whole | cut))
+
+
+def _same_of_cut(lists: ranking.Lists, cut: Bools, found: ranking.Match) -> int:
+    """On how many cut lists both have the same hits, but for ties; 0 where chance makes as many.
+
+    Of two lists that are drawn by lot of n + m matches all n are the same once in C(n + m, n): of
+    eleven matches, ten are the same ten once in eleven. Where a tie excuses others, so many as both
+    do have are the same by the hypergeometric distribution.
+    """
+    alike = cut & found.set_same
+    if lists.beyond is None:
+        return int(np.count_nonzero(alike))
+    least = np.where(alike, found.shared, lists.length)[cut].tolist()
+    sizes = zip(lists.length[cut].tolist(), lists.beyond[cut].tolist(), least, strict=True)
+    by_chance = sum(_shared_by_lot(n, m, s) for n, m, s in sizes if 0 <= m <= FAR_BEYOND)
+    n = int(np.count_nonzero(alike))
+    return n if _more_than(n, by_chance) else 0
+
+
+def _shared_by_lot(n: int, m: int, least: int) -> float:
+    """The chance that two draws of ``n`` of n + m have ``least`` or more in common."""
+    ways = sum(math.comb(n, s) * math.comb(m, n - s) for s in range(least, n + 1) if n - s <= m)
+    return ways / math.comb(n + m, n)
 
 
 def _more_than(n: int, by_chance: float) -> bool:

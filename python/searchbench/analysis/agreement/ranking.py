@@ -39,7 +39,8 @@ class Lists:
 @dataclass(frozen=True, slots=True)
 class Match:
     """For each query: ``same`` (identical lists), ``set_same`` and ``order_same`` (ties may swap),
-    ``undecided``, and ``rbo`` (by rank alone: a tie that swaps lowers it).
+    ``undecided``, ``rbo`` (by rank alone: a tie that swaps lowers it) and how many documents are in
+    both (``shared``).
 
     ``undecided``: a list has no order, as all its hits have one score; where more match than it
     holds, its top k could have been others. Its order is never the same as another's, its set
@@ -53,6 +54,7 @@ class Match:
     order_same: Bools
     undecided: Bools
     rbo: Floats
+    shared: Ints
 
 
 def match(a: Lists, b: Lists) -> Match:
@@ -61,14 +63,14 @@ def match(a: Lists, b: Lists) -> Match:
     same = (a.length == b.length) & np.all(a.ids == b.ids, axis=1)
     unordered = without_order(a) | without_order(b)
     set_same, order_same, undecided = same.copy(), same & ~unordered, same & unordered
-    rbo = np.ones(n)
+    rbo, shared = np.ones(n), a.length.copy()
     rest = np.flatnonzero(~same)
     step = max(1, SLICE_CELLS // max(1, k))
     for begin in range(0, rest.size, step):
         rows = rest[begin : begin + step]
         found = _match_slice(_take(a, rows), _take(b, rows), unordered[rows])
-        set_same[rows], order_same[rows], undecided[rows], rbo[rows] = found
-    return Match(same, set_same, order_same, undecided, rbo)
+        set_same[rows], order_same[rows], undecided[rows], rbo[rows], shared[rows] = found
+    return Match(same, set_same, order_same, undecided, rbo, shared)
 
 
 def _tie(x: Floats, y: Floats) -> Bools:
@@ -135,8 +137,10 @@ def _may_be_beyond(others: Ints, lists: Lists) -> Bools:
     return result
 
 
-def _match_slice(a: Lists, b: Lists, unordered: Bools) -> tuple[Bools, Bools, Bools, Floats]:
-    """``set_same``, ``order_same``, ``undecided`` and ``rbo`` of lists that are not identical."""
+def _match_slice(a: Lists, b: Lists, unordered: Bools) -> tuple[Bools, Bools, Bools, Floats, Ints]:
+    """``set_same``, ``order_same``, ``undecided``, ``rbo`` and ``shared`` of lists that are not
+    identical.
+    """
     n, k = a.ids.shape
     query, i, j, once = _shared(a, b)
     overlap = np.zeros((n, k))
@@ -168,7 +172,7 @@ def _match_slice(a: Lists, b: Lists, unordered: Bools) -> tuple[Bools, Bools, Bo
     order = np.lexsort((group_b[query, j], group_a[query, i], query))
     q, ga, gb = query[order], group_a[query, i][order], group_b[query, j][order]
     order_same = set_same & ~unordered & ~_discordant(q, ga, gb, n, k)
-    return set_same, order_same, undecided, rbo
+    return set_same, order_same, undecided, rbo, a.length - others
 
 
 def _shared(a: Lists, b: Lists) -> tuple[Ints, Ints, Ints, Bools]:

@@ -30,13 +30,15 @@ from searchbench.analysis.judgement import (
 from searchbench.analysis.trial import cache, classes
 from searchbench.analysis.trial.classes import Classes
 from searchbench.analysis.trial.measured import Samples
+from searchbench.analysis.trial.replies import OTHERWISE
 from searchbench.analysis.words import listed, percent, words
 from searchbench.record import Record
 from searchbench.record.trial import Load
 
 NAMED = 3  # classes that a sentence names
-# Figures of a whole trial that say in what state all of its queries were asked.
-_OF_THE_WHOLE = ("first_asks", cache.FIGURE)
+# Figures of a whole trial that say in what state its queries were asked, and what became of them. A
+# class has first asks of its own.
+_OF_THE_WHOLE = ("first_asks", cache.FIGURE, OTHERWISE)
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,11 @@ def of_treatment(t: TreatmentResult, name: str) -> TreatmentResult:
 def _trial(trial: TrialResult, name: str) -> TrialResult:
     seen = next((one for one in trial.classes if one.name == name), None)
     kept = {key: trial.figures[key] for key in _OF_THE_WHOLE if key in trial.figures}
+    if OTHERWISE in kept and seen is not None and "share" in seen.figures:
+        # Which class they were of is not on record, so all of them may have been of this one.
+        share = seen.figures["share"].value
+        most = min(1.0, kept[OTHERWISE].value / share) if share else 1.0
+        kept[OTHERWISE] = replace(kept[OTHERWISE], value=most)
     return replace(trial, figures={**kept, **(seen.figures if seen else {})})
 
 

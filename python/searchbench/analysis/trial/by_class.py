@@ -27,10 +27,10 @@ def of_window(trace: Trace) -> tuple[ClassSeen, ...]:
         return ()
     shown, inside = trace.classes.shown, trace.measured()
     good = inside & (trace.outcome == 0) & (trace.done >= 0) & (trace.sent >= 0)
-    found = []
+    found, first = [], _first_asks(trace)
     for name in shown.names:
         own = shown.rows(trace.query, name)
-        if seen := _seen(name, trace, own, inside, good):
+        if seen := _seen(name, trace, own, inside, good, first):
             found.append(seen)
     return tuple(found)
 
@@ -41,6 +41,7 @@ def _seen(
     own: NDArray[np.bool_],
     inside: NDArray[np.bool_],
     good: NDArray[np.bool_],
+    first: NDArray[np.bool_],
 ) -> ClassSeen | None:
     mine, window = inside & own, trace.window
     n = int(np.count_nonzero(mine))
@@ -51,11 +52,20 @@ def _seen(
         "share": within.share(own[inside], trace.due[inside], window),
         "throughput": within.rate(trace.due[well], window),
         "error_share": within.share(trace.outcome[mine] != 0, due, window),
+        "first_asks": Estimate(float(np.count_nonzero(mine & first)) / n, "share", n),
     }
     for kind, since in (("service", trace.sent), ("response", trace.due)):
         times = within.quantiles((trace.done - since)[well], trace.due[well], window)
         figures |= {f"{kind}_{quantile}": estimate for quantile, estimate in times.items()}
     return ClassSeen(name, n, {key: e for key, e in figures.items() if e is not None})
+
+
+def _first_asks(trace: Trace) -> NDArray[np.bool_]:
+    """Of each request whether it was the first of its query in the whole drive."""
+    first = np.zeros(trace.due.size, np.bool_)
+    order = np.argsort(trace.due, kind="stable")
+    first[order[np.unique(trace.query[order], return_index=True)[1]]] = True
+    return first
 
 
 def durations(measured: Measured, classes: Classes) -> ByClass:

@@ -187,7 +187,13 @@ def agreement(content: Content) -> Section | None:
         if content.stepped and len({t.system for t in content.judgement.treatments}) <= 1:
             return None
         text = "There is nothing to compare: at most one system's answers are on record."
-        if any(c.queries_measured for c in content.judgement.comparisons):
+        own = content.judgement.comparisons
+        if any(c.not_read for c in own):
+            text = (
+                "The replies were not read, so it is not known whether the systems returned the "
+                "same."
+            )
+        elif not content.stepped and any(c.queries_measured for c in own):
             text = "All treatments returned the same to every query, so there is no pair to show."
         return Section("agreement", "Agreement", (Text(text),))
     when = "Before the timing" if content.judgement.driven else "After the jobs"
