@@ -100,6 +100,26 @@ def test_how_long_until_visible_is_not_known_from_one_publish() -> None:
     assert found.quantiles["p50"].interval is None
 
 
+def test_a_marker_that_the_first_good_ask_found_may_have_been_there_at_once() -> None:
+    """Asks fail for the first 4 s; markers were acknowledged at 0.5 and 2.5 s."""
+    rows = [
+        {"sent": int(t * 1e9), "done": int(t * 1e9) + 1_000_000, "total": 2,
+         "ids": [] if t < 4 else ["m0", "m1"], "error": "503" if t < 4 else None}
+        for t in np.arange(0, 6, ASK_S).tolist()
+    ]  # fmt: skip
+    record = SimpleNamespace(
+        asks=lambda *_: pa.Table.from_pylist(rows, schema=ASKS),
+        of_role=lambda *_: pa.table({"sent": [row["sent"] for row in rows]}),
+    )
+    made = SimpleNamespace(well=np.ones(2, bool), done=np.array([500_000_000, 2_500_000_000]),
+                           marker=np.array(["m0", "m1"], object))  # fmt: skip
+    trial, watcher = SimpleNamespace(trial="t"), SimpleNamespace(name="w")
+    found = seen(*cast("Any", (record, trial, watcher, made)))
+    assert [one.earliest_s for one in found] == [0.0, 0.0]
+    assert [one.latest_s for one in found] == pytest.approx([3.501, 1.501], abs=0.05)
+    assert [one.width_s for one in found] == pytest.approx([3.501, 1.501], abs=0.05)
+
+
 @pytest.mark.parametrize("asks", ["answered", "without a reply", "with an error"])
 def test_markers_that_were_never_found_count_also_where_asks_got_no_good_answer(asks: str) -> None:
     """From 20 s on nothing becomes visible, and what is asked then may not be answered."""

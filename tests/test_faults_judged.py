@@ -251,3 +251,15 @@ def test_a_server_that_finds_far_too_little_after_a_fault_is_not_normal(phase: s
     assert faults._checked(replies(*alone, *now_and_then), trial(), seen) == seen, "as before"
     nothing = ("captured", 0, 0.0), ("after", 0, 40.0)
     assert faults._checked(replies(*nothing, *usual, *few), trial(), seen) == seen
+
+
+@pytest.mark.parametrize("late_s", [0.0, 0.3])
+def test_a_load_generator_that_is_late_after_the_fault_is_said_to_be(late_s: float) -> None:
+    """It opens its connections anew for 0.5 s, and sends what is due meanwhile so much later."""
+    due, took, outcome = crashed()
+    whole = trace(due, took, outcome)
+    handshakes = (due >= AGAIN_S) & (due < AGAIN_S + 0.5)
+    later = np.where(handshakes, np.int64(late_s * S), 0)
+    whole = replace(whole, sent=whole.sent + later, done=whole.done + later)
+    text = said(trial(), whole)
+    assert ("load generator itself sent requests late" in text) == bool(late_s)

@@ -45,7 +45,8 @@ class _Side:
     shares of requests from the fault on, or due in the overload, that were not answered well, and
     of the time after ``normal`` in which answers were not. ``step_s``: how closely it is known;
     ``since``: from when on it counts.
-    ``otherwise``: of the answers afterwards, of ``compared``.
+    ``otherwise``: of the answers afterwards, of ``compared``. ``units``: how many trials, or of
+    several runs how many of these, are independent of each other.
     """
 
     known: int
@@ -60,6 +61,7 @@ class _Side:
     durable: Durable | None = None
     otherwise: int = 0
     compared: int = 0
+    units: int = 1
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def of(
         both, is_later = _both(case), _is_later(case, threshold)
         few = is_later and _of_ranges(case) * len(ranges) >= ALPHA
         # Who is not normal again, or later, also leaves more requests without an answer.
-        more = () if gone or is_later else _shares(case)
+        more = () if gone or (is_later and not few) else _shares(case)
         unknown += [(label, why) for why in (open_, _written(case)[1], *more) if why]
         if both and few:
             unknown.append((label, f"{both}; {AGAIN}"))
@@ -177,6 +179,7 @@ def _side(results: Sequence[Result]) -> _Side:
         durable=_sum(durable) if durable else None,
         otherwise=sum(one.otherwise for one in faults),
         compared=sum(one.compared for one in faults),
+        units=len(results) if len(results) > 1 else max(1, trials - unknown),
     )
 
 
@@ -329,9 +332,9 @@ def _seconds(found: Estimate) -> str:
 
 
 def _of_ranges(case: _Case) -> float:
-    """The chance that all trials of the second are later than all of the first though both are
-    alike: 1 / C(m + n, n). 0 where both have the interval of a mean, which has it, or where they
-    are further apart than all that trials of either differ by.
+    """The chance that all trials (of several runs, all runs) of the second are later than all of
+    the first though both are alike: 1 / C(m + n, n). 0 where both have the interval of a mean,
+    which has it, or where they are further apart than all that trials of either differ by.
     """
     a, b = case.a.normal, case.b.normal
     if a is None or b is None or a.interval is None or b.interval is None:
@@ -341,7 +344,7 @@ def _of_ranges(case: _Case) -> float:
         return 0.0
     if b.interval.low - a.interval.high >= widths:
         return 0.0
-    return 1 / math.comb(a.n + b.n, b.n)
+    return 1 / math.comb(case.a.units + case.b.units, case.b.units)
 
 
 def _is_later(case: _Case, threshold: float) -> bool:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from searchbench.analysis.agreement import agreement
 from searchbench.analysis.judgement import Curve, Estimate, Finding, TreatmentResult
+from searchbench.analysis.overload import LATE
 from searchbench.analysis.roles import meanwhile
 from searchbench.analysis.roles.accepted import written
 from searchbench.analysis.roles.model import Durable, Event, FaultResult
@@ -25,7 +26,7 @@ from searchbench.analysis.roles.truth import reckoned, updates_reckoned
 from searchbench.analysis.trial import recovery, recovery_said
 from searchbench.analysis.trial.measured import NEVER, Trace, read_trace
 from searchbench.analysis.trial.validity import ERRORS_INVALID
-from searchbench.analysis.words import digits, plural
+from searchbench.analysis.words import digits, percent, plural
 from searchbench.record import Record, Trial
 from searchbench.record.roles import FaultDone, RoleRun
 from searchbench.workload.roles import SERVER
@@ -231,6 +232,12 @@ def sentences(found: FaultResult) -> list[str]:
             f"answer came for {without}."
         )
     said.append(until(found))
+    if (late := _latest(figures)) > LATE:
+        said.append(
+            f"Meanwhile the load generator itself sent requests late: its p99 was {percent(late)} "
+            "of the limit for normal answers. So answers may have been normal sooner than stated. "
+            "Give it a core of its own."
+        )
     if found.durable is not None:
         said.append(durability(found.durable))
     if found.trouble:
@@ -239,6 +246,14 @@ def sentences(found: FaultResult) -> list[str]:
         said.append(f"{found.otherwise:,} of {found.compared:,} answers afterwards were not those "
                     "of before, though nobody wrote.")  # fmt: skip
     return said
+
+
+def _latest(figures: Mapping[str, Estimate]) -> float:
+    """By what share of the limit the load generator was late, in the trial with most of it."""
+    late = figures.get("late")
+    if late is None:
+        return 0.0
+    return late.interval.high if late.interval and late.interval.level == 1 else late.value
 
 
 def until(found: FaultResult) -> str:
@@ -349,7 +364,17 @@ def _seen(trial: Trial, trace: Trace) -> _Seen:
         if isinstance(found, str):
             return _Seen(figures, n, found, (end - since) / 1e9, back)
         figures |= {"normal_s": found.after_s, "later": found.later}
+        took_s = found.after_s if math.isfinite(found.after_s) else found.looked_s
+        until = since + round((took_s + normal.span_s) * 1e9)
+        figures["late"] = _late(trace, since, min(end, until)) / normal.limit_s
     return _Seen(figures, n, normal, (end - since) / 1e9, back)
+
+
+def _late(trace: Trace, since: int, end: int) -> float:
+    """How late the load generator itself sent what was due then, p99 in seconds."""
+    sent = (trace.due >= since) & (trace.due < end) & (trace.sent != NEVER)
+    lag = np.maximum(0, trace.sent - np.maximum(trace.due, trace.free))[sent]
+    return float(np.quantile(lag, 0.99)) / 1e9 if lag.size else 0.0
 
 
 def _checked(record: Record, trial: Trial, seen: _Seen) -> _Seen:
@@ -366,7 +391,8 @@ def _checked(record: Record, trial: Trial, seen: _Seen) -> _Seen:
         f"{lacking:,} of {sampled:,} sampled answers after it found less than half of what their "
         "queries find before the fault and at the end"
     )
-    figures = {key: v for key, v in seen.figures.items() if key not in ("normal_s", "later")}
+    unknown = ("normal_s", "later", "late")
+    figures = {key: value for key, value in seen.figures.items() if key not in unknown}
     return replace(seen, normal=why, figures=figures)
 
 

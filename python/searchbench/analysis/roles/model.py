@@ -200,7 +200,9 @@ class FaultResult:
     window; infinite: not within the window); and the shares of the requests due while it was down
     that failed (``error_share``) or were answered in part (``partial_share``), of those from the
     signal on that were not answered well and whole (``unanswered_share``), and ``later``: the
-    share of the time after ``normal_s`` in which answers were not normal. ``requests``: how many
+    share of the time after ``normal_s`` in which answers were not normal; ``late``: by what share
+    of the limit for normal answers the load generator itself was late until then, at p99.
+    ``requests``: how many
     were due while it was down. ``resolution_s``: how closely the normal is known; ``looked_s``: for
     how long it was looked for at most, in the trial where that was least; ``bounds``: what normal
     is, in the first trial. ``not_within``: in so many trials answers were not normal again;

@@ -83,7 +83,8 @@ def seen(record: Record, trial: Trial, watcher: RoleRun, made: Written) -> list[
             continue
         first = places[0]
         # Asks go over one connection, so they are answered in the order in which they were sent.
-        last = int(sent[max(0, first - 1)])
+        # If the first good ask found it, it is not known when it could not yet be found.
+        last = int(sent[first - 1]) if first else min(int(sent[0]), int(acknowledged))
         earliest = max(0, last - int(acknowledged)) / 1e9
         latest = max(0, int(done[first]) - int(acknowledged)) / 1e9
         lost, width_s = len(places) < len(sent) - first, (int(done[first]) - last) / 1e9
