@@ -80,7 +80,7 @@ def study(
     block = BLOCK_SD * rng.standard_normal(blocks)
     build = build_sd * rng.standard_normal((n, 1 if once else blocks)) * np.ones((n, blocks))
     treatments, built = [], {}
-    places = list(_orders(rng, n, blocks, turn, by_lot=by_lot)) if place or first else []
+    places = list(_orders(rng, n, blocks, turn, by_lot=by_lot))
     fall = {name: place * at + first * (at > 0) for one in places for name, at in one.items()}
     for i, sd in enumerate(sds):
         name = f"t{i}"

@@ -9,7 +9,7 @@ import pytest
 from benches import judge_verdicts
 
 from searchbench.analysis.compare import order
-from searchbench.analysis.judgement import Estimate, Interval
+from searchbench.analysis.judgement import Estimate, Interval, TreatmentResult, TrialResult
 
 NOISE = (0.005, 0.005)
 
@@ -42,3 +42,30 @@ def test_what_cannot_be_told_from_the_order_decides_nothing() -> None:
     assert not order.could_make(ratio, 0.3, order.Effect(0.05, 0.02), faster=True)
     assert "b was measured 1 place after a" in order.said("a", "b", 1.0)
     assert "a was measured 0.33 places after b" in order.said("a", "b", -1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("trials", "label"),
+    [
+        ("a b | b a", "b"),
+        ("a b | a b", ""),
+        ("a b b' | b a a'", "b"),  # the twin was there at that time too
+        ("b' a b | b a a'", ""),  # it tells what the machine did at another time
+        ("a b | b a a'", "b"),  # that of a tells nothing of b
+        ("a b | b a | a b", ""),
+    ],
+)
+def test_of_two_blocks_both_trials_of_one_may_come_in_a_row(trials: str, label: str) -> None:
+    """A spell of the machine that lasts for two trials looks like a difference then."""
+    own: dict[str, list[TrialResult]] = {"a": [], "b": []}
+    places = {}
+    for block, names in enumerate(trials.split(" | ")):
+        for at, name in enumerate(names.split()):
+            trial = judge_verdicts._trial(name[0], block, name.endswith("'"), 0.0)
+            own[name[0]].append(trial)
+            places[trial.trial] = at
+    none = judge_verdicts.NONE
+    a, b = (
+        TreatmentResult(name, name, name, {}, {}, none, none, tuple(of)) for name, of in own.items()
+    )
+    assert order.at_the_turn(a, b, places) == label

@@ -239,6 +239,32 @@ def test_of_many_systems_the_best_wins_at_every_setting(lost: bool, said: str) -
     assert ("in one or more of them it is not told apart from d" in decision) is lost
 
 
+def test_who_lacks_a_setting_at_which_the_others_met_only_leads() -> None:
+    treatments, found = [], []
+    for clients in (1, 2):
+        own = [
+            rated(f"{name} {clients}", rate * clients, clients=clients)
+            for name, rate in (("a", 80), ("b", 40), ("c", 20), ("d", 10))
+            if name != "a" or clients == 1
+        ]
+        treatments += own
+        found += [compared(x, y) for x, y in combinations(own, 2)]
+    verdict = decided(treatments, found)
+    assert "a leads by throughput" in verdict.decision
+    assert "but it was compared at only 1 of 2 otherwise equal settings" in verdict.decision
+    assert verdict.best is None
+    # A rival that lacks one takes nothing from who was compared at all.
+    both = [t for t in treatments if t.system != "d" or t.levels["clients"] == 1]
+    quick = [rated(f"a {clients}", 800 * clients, clients=clients) for clients in (1, 2)]
+    found = [
+        compared(x, y)
+        for x, y in combinations([*(t for t in both if t.system != "a"), *quick], 2)
+        if x.levels["clients"] == y.levels["clients"]
+    ]
+    verdict = decided([*(t for t in both if t.system != "a"), *quick], found)
+    assert "a is the best by throughput" in verdict.decision
+
+
 def test_the_queries_measured_on_both_sides_stand_beside_the_ratio() -> None:
     a, b = rated("a", 300), rated("b", 100)
     for measured, said in (

@@ -105,9 +105,9 @@ def at_the_turn(a: TreatmentResult, b: TreatmentResult, places: Places) -> str:
         # A plan names its trials by block, in their order.
         ids = list(places)
         at = ids.index(first.trial), ids.index(second.trial)
-        if at[1] - at[0] != 1:
-            continue
         twins = [ids.index(x.trial) for x in t.trials if _twin(x) and x.trial in places]
+        if at[1] < at[0] or not {*range(at[0] + 1, at[1])} <= {*twins}:
+            continue
         if not any(twin < at[0] - 1 or twin > at[1] + 1 for twin in twins):
             return t.label
     return ""

@@ -6,7 +6,7 @@ The subjects of a sweep likewise, at equal loads.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -39,7 +39,8 @@ def by_system(
         found.setdefault((a.system, b.system), []).append(c)
     systems, dies = list(dict.fromkeys(t.system for t in treatments)), dying(treatments)
     if len(systems) > FEW:
-        return many(systems, found, metric, dies=dies)
+        settings = {t.treatment: frozenset(_others(t).items()) for t in treatments}
+        return many(systems, found, metric, dies=dies, settings=settings)
     told = [
         f"{said}{_only_leads(*both, several, dies)}"
         for both, several in found.items()
@@ -150,9 +151,29 @@ def _range(ratios: Sequence[Estimate]) -> str:
 def best(names: Sequence[str], found: Found) -> str | None:
     """The system that every comparison resolves as better than every rival; None: there is none."""
     for name in names if len(names) > 1 else ():
-        if not _in_doubt(_met(name, names, found)):
+        met = _met(name, names, found)
+        if not _in_doubt(met) and not _lacking(met, found):
             return name
     return None
+
+
+def _lacking(
+    met: Mapping[str, Sequence[Comparison]], found: Found, at: str = SETTINGS,
+    settings: Mapping[str, Hashable] = NONE,
+) -> str:  # fmt: skip
+    """At how many settings others were compared and this one was not, a clause; empty: at none.
+
+    ``settings``: by treatment its own; without them, only the greatest number of any pair is known.
+    """
+    if settings:
+        own, every = (
+            {settings[c.a] for several in of.values() for c in several if c.ratio}
+            for of in (met, found)
+        )
+        n, most = len(own), len(own | every)
+    else:
+        n, most = (max((len(several) for several in of.values()), default=0) for of in (met, found))
+    return f"it was compared at only {n} of {most} {at}" if n < most else ""
 
 
 def _met(name: str, names: Sequence[str], found: Found) -> dict[str, list[Comparison]]:
@@ -172,11 +193,12 @@ def _in_doubt(met: Mapping[str, Sequence[Comparison]]) -> str:
 
 def many(
     systems: Sequence[str], found: Found, metric: str, at: str = SETTINGS, who: str = "systems",
-    dies: Mapping[str, str] = NONE,
+    dies: Mapping[str, str] = NONE, settings: Mapping[str, Hashable] = NONE,
 ) -> list[str]:  # fmt: skip
     """The system that leads over all settings, by how much, and whether it is the best.
 
-    ``dies``: by system, that it failed so often that it is not, a clause.
+    ``dies``: by system, that it failed so often that it is not, a clause. ``settings``: as of
+    ``_lacking``.
     """
     speed = speeds(found)
     together = max(_connected(found), key=len, default=set())
@@ -199,8 +221,8 @@ def many(
             *died,
         ]
     few = standing.few([c for c in asked if c.ratio])
-    in_doubt = _in_doubt(met)
-    if not in_doubt and leader not in dies:
+    in_doubt, lacking = _in_doubt(met), _lacking(met, found, at, settings)
+    if not in_doubt and not lacking and leader not in dies:
         return [
             f"Of {len(systems)} {who} {leader} is the best by {words(metric)} at all {at} "
             f"(better in each of {len(asked)} comparisons{few}).{reached}",
@@ -215,6 +237,7 @@ def many(
         f"Of {len(together)} {who} {'that can be compared ' if alone else ''}{leader} leads by "
         f"{words(metric)}: it is better in {won} of {len(asked)} "
         f"{plural(len(asked), 'comparison', 'comparisons')} at {at}{few}{rest}{in_doubt}"
+        f"{', but ' + lacking if lacking else ''}"
         f"{', but it ' + dies[leader] if dies.get(leader) else ''}.{reached}",
         *of_dying(dies, but=[leader]),
     ]
