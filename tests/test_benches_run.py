@@ -73,7 +73,7 @@ def test_cars_come_into_a_system_both_ways(monkeypatch: pytest.MonkeyPatch) -> N
         ("Groonga", "load, 1,000 at once", "15,000"),
         ("Groonga", "one by one", "150"),
     ]
-    assert "Groonga one car in 100" in table.notes[0]
+    assert "(Groonga one in 100)" in table.notes[0]
 
 
 def test_a_place_that_leaves_a_tenth_of_the_cpu_is_seen_to_cost_much(
