@@ -127,7 +127,7 @@ def test_a_first_look_and_the_run_make_their_pages(
     }
     for record in ("quick", "whole"):
         page = (folder / record / "report" / "report.html").read_text(encoding="utf-8")
-        assert "From how many ids on is a temporary table faster than IN?" in page
+        assert "At how many ids does a temporary table become faster than IN?" in page
 
 
 def test_what_the_server_refuses_is_said_with_its_words_and_the_place(folder: Path) -> None:

@@ -36,8 +36,8 @@ CONTROL_KEYS: tuple[SpecKey, ...] = (
 )  # fmt: skip
 INGEST_KEYS: tuple[SpecKey, ...] = (
     SpecKey("index", "text", None, "how long an index is used before a new one is built (default "
-            "per-block). as-found: attached systems are used as they are, and documents are "
-            "neither counted nor put in (default with [requests])",
+            "per-block; with jobs always per-trial). as-found: attached systems are used as they "
+            "are, and documents are neither counted nor put in (always so with [requests])",
             ("per-block", "per-trial", "once", "as-found")),
 )  # fmt: skip
 PUT_IN_KEYS: tuple[SpecKey, ...] = (

@@ -368,9 +368,9 @@ unless `replicates` says more, and have no control.
 
 **The warm-up** lasts until the same queries are no longer seen to become faster and most of the
 distinct ones have been asked. At `warmup_limit_s` it ends in any case. It ends too early for a
-system that stops getting faster and goes on later: give such a system a fixed warm-up, with
-`warmup_s`. A capacity search warms the system up in the same way before it begins (an `effort`
-below 1 shortens the limit).
+system whose speed levels off for a while and then improves again: give such a system a fixed
+warm-up, with `warmup_s`. A capacity search warms the system up in the same way before it begins (an
+`effort` below 1 shortens the limit).
 
 However long the warm-up was, the window is then judged to be [steady, not steady or
 unknown](methodology/steadiness.md). A short window shows little: only a system that answers many
@@ -461,7 +461,7 @@ which every engine can be asked. Several *methods* answer it, and are compared a
 called `method`; if there are several operations, `operation` is a factor too.
 
 ```toml
-question = "From how many rows on is one IN better than many single selects?"
+question = "At how many rows does one IN become better than many single selects?"
 [corpus]
 family = "table"
 table = "data"
@@ -539,19 +539,26 @@ _SYSTEMS = """\
 The other keys are the engine's parameters. Those marked ● change the index: each level of one needs
 an ingest of its own.
 
-An attached system keeps its own settings. If they differ from the study's, the report says so. What
-happens to its documents depends on their number:
+An attached system keeps its own settings. If they differ from the study's, the report says so. For
+OpenSearch and Elasticsearch, set `nodes` to the number of nodes in the cluster, or to a smaller one
+(at most 5). The status of the cluster has to be green. With [requests], neither the number of nodes
+nor the status matters.
+
+**For a system in production, always set `[ingest] index = "as-found"`** (this requires that all
+systems of the study are attached). Documents are then neither counted nor put in. Without it,
+searchbench counts the documents of its own table or index (`docs`; `Docs` in Groonga), and what
+happens depends on their number:
 
 - as many as the corpus has: they are assumed to be the corpus;
-- none: the corpus is put in;
+- none, or there is no such table or index: it is made and the corpus is put in, even if the system
+  holds other data;
 - any other number: the trial fails.
 
-With `[ingest] index = "as-found"` documents are neither counted nor put in.
-
 A NAME may contain any characters except control characters, `*` and `=`. Quote it if it contains
-anything but letters, digits, `-` and `_`. User, password and database are read from
-SEARCHBENCH_NAME_USER, SEARCHBENCH_NAME_PASSWORD and SEARCHBENCH_NAME_DATABASE (NAME in capitals,
-`-` as `_`).
+anything but letters, digits, `-` and `_`. User and database come from the URL if it names them,
+else from SEARCHBENCH_NAME_USER and SEARCHBENCH_NAME_DATABASE (NAME in capitals, `-` as `_`), else
+from SEARCHBENCH_USER and SEARCHBENCH_DATABASE. The password comes from SEARCHBENCH_NAME_PASSWORD or
+SEARCHBENCH_PASSWORD; it must not be part of the URL.
 """
 
 _INGEST = (

@@ -82,8 +82,8 @@ ROLE_KEYS: tuple[SpecKey, ...] = (
             minimum=1, maximum=256),
     SpecKey("timeout_s", "number", 10.0, "read: an answer that takes longer than this is a timeout",
             above=0, maximum=3600),
-    SpecKey("marker_every_s", "number", 1.0, "write: seconds from one marker to the next, a "
-            "written document by which it is seen when it can be found; 0: no markers", minimum=0,
+    SpecKey("marker_every_s", "number", 1.0, "write: seconds between markers (a marker is a "
+            "written document that shows when new writes can be found); 0: no markers", minimum=0,
             maximum=3600),
     SpecKey("ask_every_ms", "number", 20.0, "write: milliseconds between two questions for which "
             "markers can be found; no time to visible is known more exactly", minimum=1,
