@@ -84,9 +84,16 @@ def scattered(method: str, draws: str, sd: float) -> TreatmentResult:
     return replace(t, treatment=f"{method} {draws}", draws=draws, trials=trials)
 
 
-def test_operations_that_draw_other_rows_share_no_noise() -> None:
+@pytest.mark.parametrize("several", [True, False])
+def test_operations_that_draw_other_rows_share_no_noise(*, several: bool) -> None:
+    """A study of a single operation has no factor that is called so."""
     few = [scattered(m, "ten", 0.3) for m in ("in", "or", "union", "singles")]
     many = [scattered(m, "a million", 0.01) for m in ("in", "or", "union", "singles")]
+    if not several:
+        few, many = (
+            [replace(t, levels={"system": t.system, "method": t.levels["method"]}) for t in own]
+            for own in (few, many)
+        )
     of = pairs._noises([*few, *many], ["service_p50"])
     for pair, sd in ((few, 0.3), (many, 0.01)):
         noise = pairs._noise_of(of, "service_p50", pair[0], pair[1])

@@ -12,16 +12,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from searchbench.analysis.answer import Rank
 from searchbench.analysis.judgement import (
     Comparison,
     Curve,
     Estimate,
+    Interval,
     TreatmentResult,
     TrialResult,
 )
+from searchbench.analysis.operations import crossing
 from searchbench.analysis.operations.crossing import crossovers, judged, sentences
 from searchbench.analysis.operations.model import Crossover, MethodCurve, OperationResult, Point
-from searchbench.analysis.operations.results import _point, _slope
+from searchbench.analysis.operations.results import _for_rows, _held, _point, _slope
 from searchbench.analysis.operations.rows import Returned, differing, every_way
 from searchbench.analysis.stats.intervals import block_noise, holm, paired_ratio
 from searchbench.analysis.trial.operations import failed, failure
@@ -188,7 +191,7 @@ def test_what_crosses_is_resolved_by_the_verdicts_on_both_sides() -> None:
     assert "within the noise" in unsure.why
     compared = [verdict(f"singles-{n}", f"temporary-{n}", said) for n, said in sure.items()]
     cold = [
-        replace(c, verdict="not resolved", state="unknown", state_floor=10.0)
+        replace(c, verdict="not resolved", state="unknown", state_floor=10.0, p_value=0.001)
         if c.verdict == "slower" else c
         for c in compared
     ]  # fmt: skip
@@ -489,6 +492,36 @@ def test_a_crossing_by_the_median_rests_on_what_is_known_of_the_median() -> None
     (found,) = judged([of], [*by_p99, *by_median], "service_p99", first_look=False)
     assert found.crossovers
     assert all(c.interval is None for c in found.crossovers)
+
+
+@pytest.mark.parametrize("named", ["as the rows", "as some of the rows"])
+def test_a_linked_level_stands_for_the_rows_only_if_all_are_called_as_they_are(named: str) -> None:
+    """10 clients beside 10 rows are no rows, and join no curve of 1 client beside 1 row."""
+    nothing = Curve("s", (), ())
+    treatments, planned = [], {}
+    for rows in (1, 10, 100):
+        for clients in (1, 10):
+            name = f"{rows} {clients}"
+            level = str(rows) if named == "as the rows" else str(clients)
+            of = {"method": "in", "size": level, "load.clients": clients}
+            treatments.append(TreatmentResult(name, name, "db", of, {}, nothing, nothing, ()))
+            planned[name] = SimpleNamespace(operation={"name": "fetch", "rows": rows})
+    for_rows = _for_rows(treatments, cast("Any", planned))
+    assert for_rows == ({"size"} if named == "as the rows" else set())
+    labels = {_held(t, "fetch", for_rows) for t in treatments}
+    alone = {"clients=1", "clients=10"}
+    assert labels == (alone if named == "as the rows" else
+                      {"size=1, clients=1", "size=10, clients=10"})  # fmt: skip
+
+
+@pytest.mark.parametrize(("sure", "told"), [(2, ""), (5, "Of 7 crossings that the times")])
+def test_of_many_crossings_their_number_is_the_headline(sure: int, told: str) -> None:
+    span = Interval(10.0, 100.0, 0.95, "from level to level")
+    found = [Crossover("a", f"b{i}", "", 30.0, span if i < sure else None, "") for i in range(7)]
+    of = OperationResult("fetch", "set", (), crossovers=tuple(found))
+    first = crossing.said([of], [], METRIC)[0]
+    assert first.rank is Rank.ANSWER
+    assert first.text.startswith(told or "b0 is faster than a ")
 
 
 def test_one_change_of_places_is_told_once() -> None:

@@ -124,7 +124,9 @@ def test_one_client_shows_nothing_of_a_second_thread() -> None:
     busy: dict[str, Any] = {"busiest_thread_share": 0.94, "busiest_thread": "postgres"}
     seen = found(trial(cores=8, cpu_s=0.95 * SECONDS, **busy), in_service=0.97)
     assert seen.part == "none"
-    assert "only 1.0 requests were in service at once" in seen.number
+    assert "with 1.0 requests in service; postgres ran 94 % of the time" in seen.number
+    behind = attached(used(trial(cores=8, cpu_s=0.95 * SECONDS, **busy), *[0.4] * 8))
+    assert found(behind, in_service=0.97).part == "unknown", "a proxy, with the system behind it"
 
 
 @pytest.mark.parametrize("busiest", [0.25, 0.97])
@@ -138,7 +140,7 @@ def test_a_server_at_the_limit_of_its_control_group_waits_for_no_lock(
     assert found(one, in_service).part in ("waits", "none", "one thread")
     seen = found(structs.replace(one, host_window=host), in_service)
     assert seen.part == "unknown"
-    assert "may be all that it may use" in seen.number
+    assert "may have used all the CPU time that it was allowed" in seen.number
 
 
 def test_threads_that_are_each_busy_with_a_request_of_their_own_are_not_one_thread() -> None:
@@ -484,6 +486,19 @@ def test_kernel_threads_that_serve_a_storage_are_no_mystery(
     assert found[:3] == row[:3]
     assert ("serve the storages" in found[3]) is said
     assert found[4].endswith(row[4])
+
+
+@pytest.mark.parametrize(
+    ("peak", "met", "severity"), [(5e8, 0, "warning"), (5e8, 3, "note"), (9.9e8, 0, "note")]
+)
+def test_a_limit_of_memory_that_was_never_near_explains_nothing(
+    peak: float, met: int, severity: str
+) -> None:
+    figures = {"peak_bytes": peak, "limit_bytes": 1e9, "met": float(met)}
+    lever = Lever(name="places.server.memory", asked="1GB", figures=figures)
+    trial = Trial(trial="t", treatment="t01", place=[lever])
+    row = "pressure on disk", "warning", "30 %", "Some process waited for a disk.", "Look at it."
+    assert explained(trial, row)[1] == severity
 
 
 def test_a_little_lateness_of_the_generator_does_not_hold_a_full_server_back(

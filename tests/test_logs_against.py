@@ -214,7 +214,7 @@ def test_a_class_that_lies_in_few_stretches_of_the_log_decides_nothing(stretches
         one = line(found, "report", 0.5)
         assert (one.answer, one.interval) == ("not resolved", None)
         assert any(
-            text.startswith("The searches of `report` lie in ") and "of 60 equal parts" in text
+            text.startswith("The searches of `report` lie in only ") and "of 60 equal parts" in text
             for text in found.remarks
         )
         assert line(found, "usual", 0.5).interval is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 SOURCES = ROOT / "python" / "searchbench"
 # Of one name that is put together from two, and of those that a sweep calls otherwise.
-MADE = {"foreign CPU", "foreign CPU unknown", "not kept up",
+MADE = {"foreign CPU", "foreign CPU unknown", "not kept up", "not measured",
         "pressure on disk", "pressure on memory", "pressure on cores"}  # fmt: skip
 MAKERS = ("Finding", "_warning")
 

@@ -49,7 +49,7 @@ def show_against(found: Sequence[Against], page: Path | None) -> None:
         out.say()
         rows = []
         for line in one.lines[:_ROWS]:
-            known = line.interval is not None
+            known = line.answer != "too few"
             rows.append((
                 short(line.of_class, 40), f"p{100 * line.quantile:g}",
                 f"{line.n[0]:,}", f"{line.n[1]:,}",

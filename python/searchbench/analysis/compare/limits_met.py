@@ -13,6 +13,7 @@ from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import Capacity, RecordLine, Step
 from searchbench.analysis.sweep import points as at
 from searchbench.analysis.trial import driven
+from searchbench.analysis.trial.by_system import not_measured
 from searchbench.analysis.words import per_s, plural
 
 
@@ -91,16 +92,17 @@ def _of_search(
     up_to, which = one.broken_up_to, ("first", "second")[side]
     low = "" if up_to is None else f"the {which} breaks the promise at {per_s(up_to)} and below"
     holds, fails = (None, None) if rough(one) else (one.holds, one.fails)
-    return Fate(
-        COUNTS, _ended(run, name), stands=closed, known=known, low=low, holds=holds, fails=fails
-    )
+    ended = _ended(run, name, beside=not closed)
+    return Fate(COUNTS, ended, stands=closed, known=known, low=low, holds=holds, fails=fails)
 
 
-def _ended(run: Run, name: str) -> str:
-    """Why its search ended early, as a trial of it failed at a rate that need not be sustained."""
+def _ended(run: Run, name: str, *, beside: bool) -> str:
+    """Why its search ended early, as a trial of it failed at a rate that need not be sustained.
+    ``beside``: also for a reason that is none of the system's.
+    """
     names = driven.subjects(run.record)
     bad = (t for t in run.record.trials if names.get(t.treatment) == name and t.status != "ok")
-    for trial in bad:
+    for trial in (t for t in bad if beside or not not_measured(t)):
         rate = trial.load.rate_per_s
         which = f"trial at {per_s(rate)}" if rate else "opening loop"
         return f"its {which} failed ({trial.reason.rstrip('.')})"

@@ -404,7 +404,9 @@ def _held(
             "compared together, and their mix may differ."
         )
     lines = _corrected(drafts)
-    remarks += list(_in_few_stretches(log, names, {line.of_class for line in lines}))
+    told = {line.of_class for line in lines if line.answer != "too few"}
+    remarks += list(_in_few_stretches(log, names, told, f"{_BLOCKS} equal parts of the log's time"))
+    remarks += list(_in_few_stretches(lab, names, told, "the slices of the record's windows"))
     below = [line for line in lines if line.log_s < log.step_s]
     if below:
         remarks.append(
@@ -416,15 +418,17 @@ def _held(
     )
 
 
-def _in_few_stretches(log: _Side, names: Sequence[str], told: set[str]) -> Iterator[str]:
-    """Of each class with too few blocks of the log's time that it is not known how these differ."""
-    found = [(ALL, np.ones(len(log.seconds), bool))] if ALL in told else []
-    found += [(name, log.of_class == i) for i, name in enumerate(names) if name in told]
+def _in_few_stretches(
+    side: _Side, names: Sequence[str], told: set[str], what: str
+) -> Iterator[str]:
+    """Of each class with too few blocks of a side that it is not known how these differ."""
+    found = [(ALL, np.ones(len(side.seconds), bool))] if ALL in told else []
+    found += [(name, side.of_class == i) for i, name in enumerate(names) if name in told]
     for name, mine in found:
-        if mine.any() and (n := log.stretches(mine)) < _STRETCHES:
+        if mine.any() and (n := side.stretches(mine)) < _STRETCHES:
             yield (
-                f"The searches of `{name}` lie in {n} of {_BLOCKS} equal parts of the log's time, "
-                f"and {_STRETCHES} are needed to know how much their times vary."
+                f"The searches of `{name}` lie in only {n} of {what}, but {_STRETCHES} are needed "
+                "to know how much their times vary."
             )
 
 

@@ -59,11 +59,17 @@ def judged(
 def said(
     operations: Sequence[OperationResult], compared: Sequence[Comparison], metric: str
 ) -> list[Said]:
-    """``sentences`` for a verdict: who varies the number of rows asks this first. Many crossings
-    are no headline.
+    """``sentences`` for a verdict: who varies the number of rows asks this first. Of many crossings
+    their number is the headline.
     """
     told = sentences(operations, by_pair(compared), metric)
-    return [*answer.said(told, Rank.ANSWER if len(told) <= FEW else Rank.MORE, Rank.MORE)]
+    if len(told) <= FEW:
+        return [*answer.said(told, Rank.ANSWER, Rank.MORE)]
+    found = [c for each in operations for c in each.crossovers]
+    sure = sum(c.interval is not None for c in found)
+    many = f"Of {len(found)} crossings that the times of the methods show, {sure} are resolved."
+    first = [many] if sure > FEW else []
+    return [*answer.said(first, Rank.ANSWER), *answer.said(told, Rank.MORE, Rank.MORE)]
 
 
 def sentences(operations: Sequence[OperationResult], verdicts: Verdicts, metric: str) -> list[str]:
@@ -161,15 +167,12 @@ def _of_two(a: MethodCurve, b: MethodCurve, each: Sequence[Level]) -> list[Cross
         below, above = (b.method, a.method) if left > 0 else (a.method, b.method)
         interval, why = _interval(known, i)
         found = Crossover(below, above, a.held, rows, interval, why)
-        if interval is not None:
-            found = _as_far_as_known(found, interval, each)
-            # They changed places once, and what lies between the two ends is open.
-            once = [c for c in crossing if (c.interval, c.above) == (interval, above)]
-            for told in once:
-                crossing.remove(told)
-                found = replace(found, rows=math.sqrt(told.rows * rows))
+        once = [c for c in crossing if interval and (c.interval, c.above) == (interval, above)]
+        for told in once:  # they changed places once, and what lies between the two ends is open
+            crossing.remove(told)
+            found = replace(found, rows=math.sqrt(told.rows * rows))
         crossing.append(found)
-    return crossing
+    return [c if c.interval is None else _as_far_as_known(c, c.interval, each) for c in crossing]
 
 
 def _as_far_as_known(c: Crossover, within: Interval, each: Sequence[Level]) -> Crossover:

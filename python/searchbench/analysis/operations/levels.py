@@ -18,6 +18,7 @@ from searchbench.analysis.stats.intervals import ALPHA
 from searchbench.analysis.words import listed, plural, words
 
 OTHER_ROWS, NOT_COMPARED = APART = ("they return other rows", "they are not compared")
+OPEN = "is not resolved"
 _STATES = {
     "unknown": "is open, as it is not known whether both were steady there",
     "not steady": "is open, as one of them was not steady there",
@@ -117,10 +118,10 @@ def _doubt(c: Comparison) -> str:
     """Why a difference that chance may not have made is open all the same; empty: it may have."""
     if c.p_value is None:
         return "is not known, as there are too few operations or blocks"
+    if c.p_value >= ALPHA:
+        return ""
     size = max(c.ratio.value, 1 / c.ratio.value) if c.ratio else 1.0
-    if size <= c.state_floor and (said := _STATES.get(c.state)):
-        return said
-    return "is not resolved" if c.p_value < ALPHA else ""
+    return _STATES.get(c.state, OPEN) if size <= c.state_floor else OPEN
 
 
 def by_pair(compared: Iterable[Comparison]) -> Verdicts:

@@ -96,9 +96,10 @@ def paired_ratio(
     the pair is the noisy one). A pair of three blocks or more that scatters
     more than the study keeps its own variance with its own degrees of freedom; so one
     that scatters by chance too little is not believed, and one that is noisier is not trusted more.
-    Half of all equally noisy pairs scatter more than the study by chance. So where its noise is
-    well known, the p of a pair is by its own degrees of freedom only if it scatters more than nine
-    in ten of them would. (Its interval stays the wider one: it would else miss in up to 8 %.)
+    By chance, more than a third of all equally noisy pairs scatter more than the study. So where
+    its noise is well known, the p of a pair is by its own degrees of freedom only if it scatters
+    more than nine in ten of them would. (Its interval stays the wider one: it would else miss in up
+    to 8 %.)
     """
     x = np.asarray(logs, dtype=np.float64)
     if not x.size:

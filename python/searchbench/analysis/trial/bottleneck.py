@@ -167,22 +167,23 @@ def _all(trial: Trial, trace: Trace, seconds: float, findings: Sequence[str]) ->
         yield disk
     stopped_per_s = (trial.host_window.throttled or 0.0) / seconds
     if stopped_per_s >= STOPPED_PER_S:
-        yield Seen("unknown", f"the server used {of}, and its control group stopped it "
-                   f"{stopped_per_s:.2g} times a second at its CPU limit: what it used may be all "
-                   "that it may use")  # fmt: skip
-    share = server.busiest_thread_share
+        yield Seen("unknown", f"the server used {of}, and a control group of the server or of "
+                   f"searchbench was stopped {stopped_per_s:.2g} times a second at its CPU limit: "
+                   "the server may have used all the CPU time that it was allowed")  # fmt: skip
+    share, alone = server.busiest_thread_share, ""
     # Where requests in service are worked on, each by a thread of its own, none waits for one.
     at_work = inside >= SEVERAL and server.cpu_s / seconds >= IDLE * inside
     if cores > 1 and share is not None and share >= BUSY and not at_work:
         number = f"{server.busiest_thread} ran {percent(share)} of the time, the server used {of}"
         if server.cpu_s / seconds >= SEVERAL:
             yield Seen("unknown", f"{number}; {_AS_BUSY}")
-        if inside < SEVERAL:  # as of one client: it may have another thread for a second request
-            yield Seen("none", f"{number}, and only {inside:.1f} requests were in service at once")
-        yield Seen("one thread", number)
+        if inside >= SEVERAL:
+            yield Seen("one thread", number)
+        # As of one client: the server may have another thread for a second request.
+        alone = f"; {server.busiest_thread} ran {percent(share)} of the time"
     if disk is not None and disk.part == "unknown":
         yield disk
-    aside = f"; {disk.number}" if disk is not None else ""
+    aside = f"{alone}; {disk.number}" if disk is not None else alone
     waiting = used < IDLE and inside >= cores
     said = (
         f"{inside:.1f} requests in service, and the server used {of}"

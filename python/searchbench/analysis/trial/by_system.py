@@ -16,9 +16,10 @@ BY_SYSTEM = frozenset(
 )  # fmt: skip
 
 # Steps of a trial in which the machine, the load generator or the study is at work and the system
-# is not: client machines, the probe, places, copies of an index, what is compiled to be sent.
+# is not: client machines, the probe, places, copies of an index. (What cannot be compiled may be
+# what the system cannot be asked.)
 _OURS = frozenset(
-    ("clients", "probe", "trace", "host", "place", "copy", "prepare", "compile", "resolve", "pause")
+    ("clients", "probe", "trace", "host", "place", "copy", "prepare", "resolve", "pause")
 )  # fmt: skip
 
 

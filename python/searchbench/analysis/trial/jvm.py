@@ -32,7 +32,7 @@ def jvm(trial: Trial, trace: Trace) -> Iterator[Row]:
             "compilers busy",
             "warning",
             f"{percent(share)} of a core, {compilers_s:.2f} CPU seconds in the window",
-            "The compilers of the JVM were still busy: the server was not yet warm, and will be "
+            "The compilers of the JVM were still busy: the server was not yet warm, and may be "
             "faster later.",
             f"Warm up {at_least_one(2 * trace.window[1] / 1e9)} s.",
         )

@@ -6,6 +6,7 @@ The thresholds are constants here, and docs/methodology/audit.md gives the reaso
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Literal, cast
 
@@ -370,8 +371,8 @@ def _first_asks(trial: Trial, trace: Trace) -> Iterator[Row]:
 def failed_finding(trial: Trial) -> Finding:
     """The finding of a trial that never came to be driven, or not to its end."""
     stage = trial.stage or "unknown stage"
-    return Finding(
-        NOT_MEASURED if not_measured(trial) else "failed",
+    found = Finding(
+        "failed",
         "invalid",
         trial.trial,
         f"in {stage}",
@@ -380,6 +381,7 @@ def failed_finding(trial: Trial) -> Finding:
         "setting makes another study, which needs another --record. The server's log is beside "
         "its trial.json.",
     )
+    return replace(found, kind=NOT_MEASURED) if not_measured(trial) else found
 
 
 def _time(ns: float) -> str:

@@ -87,8 +87,19 @@ def go(session: Session, phases: Phases[_T], it: _T) -> None:
             except (SearchbenchError, OSError) as error:
                 why = session.why()
                 if why and why not in str(error):
-                    raise LabError(f"{why} ({error})", name) from error
+                    raise LabError(f"{why} ({error})", _stage(session, name)) from error
+                if (stage := _stage(session, name)) != name:
+                    raise LabError(str(error), stage) from error
                 raise
+
+
+def _stage(session: Session, name: str) -> str:
+    """Where a phase failed: a system that ended failed by itself, whatever was looked at then."""
+    running = session.running
+    if name != "place" or running is None:
+        return name
+    killed = session.confines.killed() if session.confines else ""
+    return "deploy" if killed or has_ended(running) else name
 
 
 def preparing(session: Session) -> Phases[Session]:
@@ -266,7 +277,8 @@ def _verify(session: Session) -> None:
 
 def _confines(session: Session) -> Confines:
     assert session.place is not None
-    shared = sorted({*session.cpus} & {*session.sitting.cores.client_cpus})
+    ours = session.sitting.cores
+    shared = sorted({*session.cpus} & {*ours.client_cpus, *ours.beside_client})
     if shared:
         note = structs.replace(SHARED_CORE, number=numbers(shared))
         session.notes += [] if note in session.notes else [note]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -42,11 +43,11 @@ def against(rows: Sequence[Line], resolution_s: float) -> Table:
     """A row a class and quantile. ``resolution_s``: of the log's times."""
 
     def time(each: Line, value: float, resolution: float | None) -> Cell:
-        return NONE if each.interval is None else Cell(seconds(value, resolution), f"{value!r} s")
+        return NONE if math.isnan(value) else Cell(seconds(value, resolution), f"{value!r} s")
 
     def ratio(each: Line) -> Cell:
         if each.interval is None:
-            return NONE
+            return NONE if each.ratio is None else Cell(f"{digits(each.ratio)}×")
         span = of_interval(each.interval)
         said = "–" if each.ratio is None else f"{digits(each.ratio)}×"
         exact = f"{each.interval.low!r} to {each.interval.high!r} ({each.interval.method})"
