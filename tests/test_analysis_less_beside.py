@@ -52,6 +52,31 @@ def test_who_answers_fewer_reports_beside_its_readers_is_not_in_front_by_that() 
     assert said.startswith("b answered fewer other requests while its readers searched (writer: 1 ")
 
 
+def often(*times: int, does: str) -> list[TrialResult]:
+    """So many times in the ten seconds of each trial."""
+    each = (Worked("r", does, "{}", n / 10, grain=1 / 10) for n in times)
+    return [replace(TRIAL, worked=(one,)) for one in each]
+
+
+def test_who_publishes_less_often_beside_its_readers_is_not_in_front_by_that() -> None:
+    said = against(often(10, 10, does="publish"), often(4, 3, does="publish"), 1.5)
+    assert said.startswith("b published less often while its readers searched (r: 0.35 a second")
+    said = against(often(10, does="job"), often(0, does="job"), 1.5)
+    assert said.startswith("b did its job less often while its readers searched (r: 0 a second")
+    why = "the window begins and ends between two of them"
+    assert against(often(3, 3, does="publish"), often(2, 2, does="publish"), 1.5) == "", why
+    assert against(often(1, does="job"), often(0, does="job"), 1.5) == "", why
+    assert against(often(4, does="publish"), often(10, does="publish"), 1.5) == "", "it did more"
+
+
+def test_a_version_that_publishes_less_often_is_not_passed() -> None:
+    (why,) = acknowledged._less(often(10, 10, 9, does="publish"), often(4, 3, 4, does="publish"))
+    assert why == "its role r published 0.367 times a second in the second, and 0.967 in the first"
+    (why,) = acknowledged._less(often(9, 8, 9, does="job"), often(0, 0, 0, does="job"))
+    assert why.startswith("its role r had its job done 0 times a second in the second, and 0.867")
+    assert not [*acknowledged._less(often(1, 1, 1, does="job"), often(0, 0, 0, does="job"))]
+
+
 def test_who_takes_as_many_or_more_or_is_asked_for_others_may_be_in_front() -> None:
     assert against(wrote(500), wrote(490), 1.5) == "", "about the same work"
     assert against(wrote(20), wrote(500), 1.5) == "", "the one in front did more"

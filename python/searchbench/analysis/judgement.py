@@ -237,15 +237,18 @@ class ClassSeen:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """What a role that writes or reads got done beside the readers of a trial: ``per_s`` documents
-    acknowledged, or requests answered well, a second of the window. ``does``: "write" or "read".
-    ``asked``: its keys in the study, the same where it was asked for the same.
+    """What a role got done beside the readers of a trial: ``per_s`` documents acknowledged,
+    requests answered well, or times that it published or had its job done, a second of the window.
+    ``does``: "write", "read", "publish" or "job". ``asked``: its keys in the study, the same where
+    it was asked for the same. ``grain``: by how much one time more would change ``per_s``; 0 of
+    what is done many times a second.
     """
 
     role: str
     does: str
     asked: str
     per_s: float
+    grain: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import log
-from statistics import fmean
 
 import numpy as np
 
@@ -18,6 +17,13 @@ from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import RecordLine, TrialResult
 from searchbench.analysis.stats.intervals import welch_log_ratio
 from searchbench.analysis.words import digits
+
+_DONE = {
+    "write": "had {now} documents a second acknowledged",
+    "read": "had {now} requests a second answered",
+    "publish": "published {now} times a second",
+    "job": "had its job done {now} times a second",
+}
 
 
 def of(before: Sequence[Run], after: Sequence[Run], lines: Sequence[RecordLine]) -> Further:
@@ -32,21 +38,19 @@ def of(before: Sequence[Run], after: Sequence[Run], lines: Sequence[RecordLine])
 
 
 def _less(a: Sequence[TrialResult], b: Sequence[TrialResult]) -> Iterator[str]:
-    mine, theirs = less_beside.per_s(a), less_beside.per_s(b)
+    mine, theirs = less_beside.by_key(a), less_beside.by_key(b)
     for (role, does, asked), first in mine.items():
         second = theirs.get((role, does, asked))
-        if not second or fmean(second) >= less_beside.LEAST * fmean(first):
+        if not second or not less_beside.less(second, first):
             continue
         # Trials scatter: what may be chance is not said. Of too few nothing tells that.
-        span = welch_log_ratio(np.array(first), np.array(second))
+        sides = [np.array([one.per_s for one in side]) for side in (first, second)]
+        span = welch_log_ratio(*sides) if all(map(np.all, sides)) else None
         if span is not None and span[0].high >= log(less_beside.LEAST):
             continue
-        what = "documents" if does == "write" else "requests"
-        done = "acknowledged" if does == "write" else "answered"
-        yield (
-            f"its role {role} had {digits(fmean(second))} {what} a second {done} in the second, "
-            f"and {digits(fmean(first))} in the first"
-        )
+        then, now = (digits(less_beside.mean(side)) for side in (first, second))
+        got = _DONE[does].format(now=now)
+        yield f"its role {role} {got} in the second, and {then} in the first"
 
 
 def _trials(runs: Sequence[Run], line: RecordLine) -> Iterator[TrialResult]:

@@ -15,8 +15,15 @@ from searchbench.analysis.judgement import Comparison, TreatmentResult, TrialRes
 from searchbench.analysis.words import digits, of_job
 
 LEAST = 0.95  # of the rival's: with so much or more, the work was about the same
+GRAINS = 1.5  # times: a window begins and ends between two of them, so one more may be chance
 FEWER = "while its readers searched"  # in whatever says that it may have made a ratio
 REMEDY = "Give the roles of both a rate that both systems keep up with."
+_FEWER = {
+    "write": "fewer documents were written to {winner}",
+    "read": "{winner} answered fewer other requests",
+    "publish": "{winner} published less often",
+    "job": "{winner} did its job less often",
+}
 Key = tuple[str, str, str]  # role, what it does, what it was asked for
 
 
@@ -36,28 +43,36 @@ def said(
     """That the winner did less for a role that was asked for the same beside both, a clause; empty:
     there is none such.
     """
-    mine, others = per_s(winners), per_s(rivals)
+    mine, others = by_key(winners), by_key(rivals)
     for key, theirs in others.items():
         role, does, _ = key
-        if key not in mine or fmean(mine[key]) >= LEAST * fmean(theirs):
+        if key not in mine or not less(mine[key], theirs):
             continue
-        much = f"{role}: {digits(fmean(mine[key]))} a second; {rival}: {digits(fmean(theirs))}"
-        less = (
-            f"fewer documents were written to {winner}"
-            if does == "write"
-            else f"{winner} answered fewer other requests"
-        )
-        return f"{less} {FEWER} ({much}), which leaves those readers more of the machine"
+        much = f"{role}: {digits(mean(mine[key]))} a second; {rival}: {digits(mean(theirs))}"
+        fewer = _FEWER[does].format(winner=winner)
+        return f"{fewer} {FEWER} ({much}), which leaves those readers more of the machine"
     return ""
 
 
-def per_s(trials: Sequence[TrialResult]) -> dict[Key, list[float]]:
-    """By role and what it was asked for, what it got done a second in each trial."""
-    found: dict[Key, list[float]] = {}
+def by_key(trials: Sequence[TrialResult]) -> dict[Key, list[Worked]]:
+    """By role and what it was asked for, what it got done in each trial."""
+    found: dict[Key, list[Worked]] = {}
     for trial in trials:
         for one in trial.worked:
-            found.setdefault(_key(one), []).append(one.per_s)
+            found.setdefault(_key(one), []).append(one)
     return found
+
+
+def less(mine: Sequence[Worked], theirs: Sequence[Worked]) -> bool:
+    """Whether less was done than by the others, by more than where the windows happened to lie."""
+    more = mean(theirs) - mean(mine)
+    grain = max(one.grain for one in (*mine, *theirs))
+    return more > (1 - LEAST) * mean(theirs) and more >= GRAINS * grain
+
+
+def mean(done: Sequence[Worked]) -> float:
+    """What was done a second."""
+    return fmean(one.per_s for one in done)
 
 
 def _key(one: Worked) -> Key:
