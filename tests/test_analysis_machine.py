@@ -14,6 +14,7 @@ import pytest
 
 import records
 from records import Study, constant
+from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Finding
 from searchbench.analysis.trial.machine import disturbances, steal_share, taken
@@ -21,7 +22,7 @@ from searchbench.analysis.trial.measured import read_trace
 from searchbench.lab.conduct.watch import Silence
 from searchbench.lab.place.host import placement
 from searchbench.measure.run import run as measure
-from searchbench.record import open_record
+from searchbench.record import Record, open_record
 from searchbench.record.trial import Trial
 from searchbench.terminal.answer import show
 
@@ -334,6 +335,35 @@ def test_a_core_that_is_slow_through_a_whole_trial_is_found_beside_others(
         assert one.number.startswith(said)
         assert one.number.endswith("trials with a slow core: 001-b0-b and 003-b1-b")
         assert not one.trial
+
+
+@pytest.mark.parametrize(
+    ("mhz", "verdict"), [((3000.0, 3000.0), "slower"), ((3000.0, 1200.0), "differs"),
+                         ((1200.0, 3000.0), "differs"), ((3000.0, 2900.0), "slower")]
+)  # fmt: skip
+def test_two_records_at_two_clocks_differ_and_are_no_regression(
+    tmp_path: Path, mhz: tuple[float, float], verdict: str
+) -> None:
+    sides: list[list[Record]] = []
+    for side, (own, service_s) in enumerate(zip(mhz, (0.02, 0.03), strict=True)):
+        sides.append([])
+        for n in range(3):
+            run = Study(seed=10 * side + n, blocks=2, control=None)
+            told = machine(core(0, SERVER_S, mhz_least=own, mhz_most=own), core(1, CLIENT_S))
+            run.add("a", system="a", server=constant(service_s), seconds=6.0, warmup_s=1.0,
+                    extra=told)  # fmt: skip
+            sides[-1].append(open_record(run.write(tmp_path / f"{side}{n}")))
+    (a, *same), (b, *same_b) = sides
+    found = compare_records(a, b, same=same, same_b=same_b)
+    (line,) = [one for one in found.comparisons if one.metric == "throughput"]
+    assert line.verdict == verdict, line.reason
+    assert found.regressed is (True if verdict == "slower" else None)
+    clocks = [f for f in found.findings if f.kind == "CPU frequency"]
+    assert [f.number for f in clocks] == (
+        [f"core 0 at up to {mhz[0]:,.0f} and {mhz[1]:,.0f} MHz"] if verdict == "differs" else []
+    )
+    said = "The two were run at two speeds of the processor, and differ by more than "
+    assert (said in found.decision) is (verdict == "differs"), found.decision
 
 
 def test_each_finding_has_its_number_its_meaning_and_its_remedy(plain: Path) -> None:

@@ -1,8 +1,10 @@
-"""A clock that is slow through a whole trial does not show in it: only beside other trials."""
+"""A clock that is slow through a whole trial does not show in it: only beside other trials, and one
+that is slow through a whole record only beside another record.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from searchbench.analysis.judgement import Finding
 from searchbench.analysis.trial.machine import SLOWED, cores_used
@@ -15,10 +17,7 @@ BUSY = 0.5  # of the window: a core that has less to do may be slow because of t
 def findings(record: Record) -> Iterator[Finding]:
     """That a core was slower throughout some trials than in others, in which it was busy too."""
     seen = {trial.trial: _greatest(trial) for trial in record.trials if trial.status == "ok"}
-    most: dict[int, float] = {}
-    for by_core in seen.values():
-        for cpu, mhz in by_core.items():
-            most[cpu] = max(mhz, most.get(cpu, 0.0))
+    most = _of_record(record)
     slow = {
         name: min((mhz / most[cpu], cpu, mhz) for cpu, mhz in by_core.items())
         for name, by_core in seen.items()
@@ -37,6 +36,30 @@ def findings(record: Record) -> Iterator[Finding]:
         "took longer in them.",
         "cpupower frequency-set -g performance; turn turbo off; check the cooling.",
     )
+
+
+def apart(before: Sequence[Record], after: Sequence[Record]) -> str:
+    """A core whose clock was slower throughout all runs of one side than in any of the other, in
+    words; empty: there is none, or it is not on record. (Records of the same processor.)
+    """
+    first, second = ([_of_record(record) for record in side] for side in (before, after))
+    cores = set[int].intersection(*(set(own) for own in (*first, *second)))
+    for cpu in sorted(cores):
+        sides = [[own[cpu] for own in side] for side in (first, second)]
+        for slow, fast in (sides, sides[::-1]):
+            if max(slow) < SLOWED * min(fast):
+                each = " and ".join(f"{max(side):,.0f}" for side in sides)
+                return f"core {cpu} at up to {each} MHz"
+    return ""
+
+
+def _of_record(record: Record) -> dict[int, float]:
+    """The greatest frequency of each core in any of its trials, in MHz."""
+    most: dict[int, float] = {}
+    for trial in record.trials:
+        for cpu, mhz in _greatest(trial).items() if trial.status == "ok" else ():
+            most[cpu] = max(mhz, most.get(cpu, 0.0))
+    return most
 
 
 def _greatest(trial: Trial) -> dict[int, float]:

@@ -8,15 +8,15 @@ from dataclasses import replace
 from itertools import combinations, permutations
 
 from searchbench.analysis.answer import Rank, Said, said, sentences
-from searchbench.analysis.capacity import alike, meanwhile
+from searchbench.analysis.capacity import alike, disturbed, meanwhile
 from searchbench.analysis.capacity.alike import LEFT_OUT
 from searchbench.analysis.capacity.bracket import HOW_OFTEN, ROUGH
 from searchbench.analysis.capacity.otherwise import IF_FAILED, NOT_COMPARABLE
 from searchbench.analysis.capacity.pace import SURE_EFFORT
 from searchbench.analysis.capacity.table import table
-from searchbench.analysis.compare import builds, less_beside, standing, taken
+from searchbench.analysis.compare import builds, compiling, standing, taken
 from searchbench.analysis.compare.same_work import SameWork
-from searchbench.analysis.judgement import Capacity, Judgement, Step, TrialResult
+from searchbench.analysis.judgement import Capacity, Judgement, Step
 from searchbench.analysis.roles.model import CapacityBeside
 from searchbench.analysis.sweep import verdict as sweep
 from searchbench.analysis.sweep.steps import OF_THE_WRITER
@@ -60,11 +60,6 @@ def sustained(
 
     by_trial = {t.trial: t for treatment in judged.treatments for t in treatment.trials}
 
-    def met(one: Capacity) -> list[TrialResult]:
-        """The trials that its interval rests on."""
-        used = (t.trial for t in one.trials if t.verdict != LEFT_OUT)
-        return [by_trial[name] for name in used if name in by_trial]
-
     def _unsure(x: Capacity, y: Capacity) -> str:
         if why := unordered(x, y):
             return why
@@ -77,11 +72,11 @@ def sustained(
         if not why and not leads(x, y, gap * meanwhile.reach(x, y, changed, steps)):
             why = meanwhile.doubt(changed)
         if not why:
-            made = taken.floor(met(x), met(y), "throughput")
+            made = disturbed.floor([(x, by_trial)], [(y, by_trial)])
             if not leads(x, y, gap * made):
                 why = taken.said(y.subject, made)
         if not why:
-            why = less_beside.said(met(x), met(y), x.subject, y.subject)
+            why = disturbed.beside([(x, by_trial)], [(y, by_trial)], names)
         return f"which is not resolved: {why}" if why else ""
 
     single = Rank.ANSWER if len(names) == 1 else Rank.MORE
@@ -136,7 +131,11 @@ def sustained(
         x, y = found[a, promise], found[b, promise]
         return leads(x, y, gap) and not why_unsure(x, y) and not alike.apart(a, b, work(a, b))
 
-    resolved = any(sure(a, b, p) for a, b in permutations(names, 2) for p in promises)
+    above_others = [(a, b, p) for a, b in permutations(names, 2) for p in promises if sure(a, b, p)]
+    resolved = bool(above_others)
+    lesser = {b: disturbed.met([(found[b, p], by_trial)]) for _, b, p in above_others}
+    early = [name for name in names if name in lesser and compiling.mostly(lesser[name])]
+    parts.append([*said([compiling.said(early)], Rank.DOUBT)])
     # Above every rival under every promise.
     best = [
         a

@@ -23,7 +23,11 @@ def sentence(
     """
     beaten = {"faster": 0, "slower": 1}
     lost = dict.fromkeys((c.a, c.b)[beaten[c.verdict]] for c in own if c.verdict in beaten)
-    busy = [labels.get(name, name) for name in lost if _mostly(trials.get(name, ()))]
+    return said([labels.get(name, name) for name in lost if mostly(trials.get(name, ()))])
+
+
+def said(busy: Sequence[str]) -> str:
+    """That these may be early, a sentence; empty where there are none."""
     if not busy:
         return ""
     named = listed(busy)
@@ -33,6 +37,7 @@ def sentence(
     )
 
 
-def _mostly(trials: Sequence[TrialResult]) -> bool:
+def mostly(trials: Sequence[TrialResult]) -> bool:
+    """Whether the compilers were busy in most of the valid ones."""
     valid = [t for t in trials if t.status == "valid"]
     return 2 * sum(t.compiling for t in valid) > len(valid)

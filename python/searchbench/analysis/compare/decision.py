@@ -65,6 +65,7 @@ AGAIN = (
 MIXED = "runs of one side are not of the same version and settings"
 APART = "Give only runs of one version, with the same settings, for each side."
 OTHER_MACHINE = "all runs of one side were made on another machine than those of the other"
+OTHER_CLOCK = "the processor was slower through all runs of one side than in those of the other"
 ONE_DRAW = (
     "several runs of one side sent their requests in the same order and at the same times, and "
     "another order could change the result"
@@ -106,6 +107,8 @@ def sentences(
         which = f"in the only run of the {one}" if one else "in these two runs"
         if any(OTHER_MACHINE in line.reason for line in own):
             which = "on two machines"
+        elif any(OTHER_CLOCK in line.reason for line in own):
+            which = "at two speeds of the processor"
         parts = parts.replace("differs", f"different {which}")
         many = plural(len(own), "treatment", "treatments")
         told = [Said(f"By {metric.replace('_', ' ')}, of {len(own)} {many}: {parts}.")]
@@ -215,6 +218,11 @@ def _differ(line: RecordLine, beyond: str) -> str:
         return (
             f"The two were run on two machines, and differ by more than {beyond}; the machine may "
             "be the reason"
+        )
+    if OTHER_CLOCK in line.reason:
+        return (
+            f"The two were run at two speeds of the processor, and differ by more than {beyond}; "
+            "the processor may be the reason"
         )
     if not line.single:
         return (

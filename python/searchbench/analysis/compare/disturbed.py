@@ -13,7 +13,7 @@ from searchbench.analysis.words import listed
 
 KINDS = (
     "foreign CPU", "foreign CPU on a host", "steal", "steal on a host", "client starved",
-    "generator lag",
+    "generator lag", "CPU frequency",
 )  # fmt: skip
 
 

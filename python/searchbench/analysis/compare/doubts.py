@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, product, starmap
 from statistics import fmean
 
+from searchbench.analysis.capacity import disturbed
 from searchbench.analysis.compare import (
     builds,
     failed,
@@ -23,8 +24,10 @@ from searchbench.analysis.compare import (
     uncounted,
     whole,
 )
+from searchbench.analysis.compare.fate import limits_of
 from searchbench.analysis.compare.run import Key, Run
-from searchbench.analysis.judgement import RecordLine
+from searchbench.analysis.compare.sweeps import OF_CAPACITY
+from searchbench.analysis.judgement import RecordLine, TrialResult
 from searchbench.analysis.trial import driven
 from searchbench.analysis.words import of_job
 
@@ -125,7 +128,7 @@ def of(
     ratio, log = line.ratio, math.log(line.ratio.value)
     gain = log > 0 and otherwise.least(ratio) <= line.answers_floor > 1
     if line.metric.startswith("capacity"):  # a search drives rates of its own, and has no state
-        return _by_start(line), _once(line) if gain else []
+        return _of_search(_by_start(line), before, after, _once(line) if gain else [])
     sides = [
         [
             (f"further run {i} of the {which}" if i else f"the {which}", run, key)
@@ -252,6 +255,61 @@ def _by_start(line: RecordLine) -> RecordLine:
         return line
     reason = f"{line.reason}; {builds.said_of_starts(most)}"
     return replace(line, verdict="not resolved", reason=reason)
+
+
+def _of_search(
+    line: RecordLine, before: Sequence[Run], after: Sequence[Run], known: Sequence[str]
+) -> tuple[RecordLine, Sequence[str]]:
+    """The line, and why it is not resolved: what is ``known``, and what happened on the machine
+    while its searches drove. Without several runs the line is decided already, so it is undone.
+    """
+    assert line.ratio is not None
+    sides = _searched(line, before, after)
+    won = int(line.ratio.value > 1)
+    names = ("the first", "the second")[won], ("the second", "the first")[won]
+    winner, rival = sides[won], sides[1 - won]
+    own = [
+        taken.why(names[1], disturbed.floor(winner, rival), line.ratio, 1.0),
+        disturbed.beside(winner, rival, names),
+    ]
+    why = [*known, *filter(None, own)]
+    if line.verdict == "differs" and any(own):
+        reason = "; ".join(filter(None, (line.reason, *own)))
+        line = replace(line, verdict="not resolved", reason=reason)
+    return line, why
+
+
+def _searched(
+    line: RecordLine, before: Sequence[Run], after: Sequence[Run]
+) -> list[list[disturbed.Searched]]:
+    """The searches of either side that a line about a limit is of, over all runs."""
+    promise = line.metric.removeprefix(OF_CAPACITY)
+    return [
+        [
+            (one, {t.trial: t for of in run.judged.treatments for t in of.trials})
+            for run, called in zip(runs, limits_of(before[0], runs, line.label), strict=True)
+            for one in run.judged.capacity
+            if (one.subject, one.promise) == (called, promise)
+        ]
+        for runs in (before, after)
+    ]
+
+
+def trials_of(
+    line: RecordLine, before: Sequence[Run], after: Sequence[Run]
+) -> list[list[TrialResult]]:
+    """The trials of either side that a line is of, over all runs."""
+    if line.metric.startswith(OF_CAPACITY):
+        return [disturbed.met(side) for side in _searched(line, before, after)]
+    return [
+        [
+            trial
+            for run in runs
+            if (key := run.key_of(line)) in run.by_key and key
+            for trial in run.valid(key).values()
+        ]
+        for runs in (before, after)
+    ]
 
 
 def _once(line: RecordLine) -> list[str]:

@@ -180,6 +180,12 @@ def names(first: Run, runs: Sequence[Run], subjects: Mapping[str, Any]) -> list[
     return found
 
 
+def limits_of(first: Run, runs: Sequence[Run], subject: str) -> list[str]:
+    """What a subject of the first's search is called in each of these; empty: it is not there."""
+    subjects = dict.fromkeys(c.subject for c in first.judged.capacity)
+    return [called.get(subject, "") for called in names(first, runs, subjects)]
+
+
 def by_server(step: Step) -> bool:
     """Whether it is the server's doing that a step does not count."""
     kinds = {f.kind for f in step.findings if f.severity == "invalid"}

@@ -25,6 +25,7 @@ from searchbench.analysis.compare import (
     acknowledged,
     answered,
     classes,
+    compiling,
     decision,
     disturbed,
     doubts,
@@ -42,6 +43,7 @@ from searchbench.analysis.compare.run import Run
 from searchbench.analysis.compare.treatments import TRIED_ONCE
 from searchbench.analysis.judgement import ClassLine, Estimate, RecordComparison, RecordLine
 from searchbench.analysis.stats.intervals import ALPHA, LEVEL, holm, ratio_over_runs
+from searchbench.analysis.words import of_job
 from searchbench.errors import SearchbenchError
 from searchbench.record import Record, Trial
 
@@ -174,6 +176,7 @@ def compare_runs(
     told += answer.said([unlike], answer.Rank.DOUBT)
     judged = [[run.judged for run in side] for side in (before, after)]
     told += answer.said([disturbed.sentence(judged)], answer.Rank.DOUBT)
+    told += answer.said([_compiling(lines, before, after)], answer.Rank.DOUBT)
     if of_each is not None:
         i, j = of_each.stand
         sides = before[i].judged, after[j].judged
@@ -225,7 +228,21 @@ def _not_of_runs(before: Sequence[Run], after: Sequence[Run], lines: Sequence[Re
     """
     records = [[run.record for run in side] for side in (before, after)]
     one_draw = any(doubts.one_draw(before, after, line) for line in lines)
-    return one_draw or setup.is_mixed(before, after) or bool(setup.other_machine(*records))
+    machine = setup.other_machine(*records) or setup.other_clock(*records)
+    return one_draw or setup.is_mixed(before, after) or bool(machine)
+
+
+def _compiling(lines: Sequence[RecordLine], before: Sequence[Run], after: Sequence[Run]) -> str:
+    """Whose compilers were busy in most trials of the side where it is slower; empty: nobody's."""
+    busy: dict[str, None] = {}
+    for line in lines:
+        if line.verdict not in ("slower", "faster", "differs") or line.ratio is None:
+            continue
+        lost = line.ratio.value < 1
+        trials = doubts.trials_of(line, before, after)[int(lost)]
+        if not of_job(line.metric) and compiling.mostly(trials):
+            busy[f"{line.label} in the {'second' if lost else 'first'}"] = None
+    return compiling.said([*busy])
 
 
 def _trials(before: Sequence[Run], after: Sequence[Run]) -> bool:
@@ -264,7 +281,10 @@ def _decided(
     doubted = [doubts.of(line, before, after, once, started, trials) for line in lines]
     mixed = setup.is_mixed(before, after)
 
-    machine = setup.other_machine(*([run.record for run in side] for side in (before, after)))
+    records = [[run.record for run in side] for side in (before, after)]
+    machine = decision.OTHER_MACHINE if setup.other_machine(*records) else ""
+    if not machine and setup.other_clock(*records):
+        machine = decision.OTHER_CLOCK
 
     def of_runs(line: RecordLine) -> str:
         """Why the runs of a side do not show how much runs of it differ; empty: they do."""
@@ -273,7 +293,7 @@ def _decided(
         return decision.ONE_DRAW if doubts.one_draw(before, after, line) else ""
 
     return tuple(
-        _decide(line, p, against, of_runs(line), decision.OTHER_MACHINE if machine else "")
+        _decide(line, p, against, of_runs(line), machine)
         for (line, against), p in zip(doubted, adjusted, strict=False)
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from searchbench.analysis import clocks
 from searchbench.analysis.compare import answered, unread
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.compare.unread import Unread
@@ -72,6 +73,13 @@ def other_machine(before: Sequence[Record], after: Sequence[Record]) -> str:
     return ""
 
 
+def other_clock(before: Sequence[Record], after: Sequence[Record]) -> str:
+    """What was slower about the processor through all runs of one side; empty: nothing that is on
+    record. Of two machines nothing is said: that is a reason by itself.
+    """
+    return "" if other_machine(before, after) else clocks.apart(before, after)
+
+
 def is_mixed(*sides: Sequence[Run]) -> bool:
     """Whether the runs of any side are not of the same versions and settings."""
     return any(unlike([run.record for run in side]) for side in sides)
@@ -103,6 +111,17 @@ def findings(
             "The records were made on machines that differ, so a difference in speed may be "
             "the machine's.",
             "Run both studies on one machine, one after the other.",
+        )
+    if clock := other_clock(before, after):
+        yield Finding(
+            "CPU frequency",
+            "warning",
+            "",
+            clock,
+            "A processor was slower through all runs of one side than in any of the other, so a "
+            "difference in speed may be the clock's.",
+            "cpupower frequency-set -g performance; turn turbo off; check the cooling. Then run "
+            "both again, in turn.",
         )
     for side in (before, after):
         if found := unlike(side):

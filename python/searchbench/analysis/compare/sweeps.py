@@ -51,6 +51,7 @@ OF_LITTLE_EFFORT = (
     "searches; search with more effort before you rely on it"
 )
 Draft = tuple[RecordLine, float | None]
+OF_CAPACITY = "capacity at "  # the metric of a limit, before its promise
 _LEVELS = ("clients", "rate_per_s", "speed")  # by which steps are matched
 
 
@@ -400,7 +401,7 @@ def _limits(
     return RecordLine(
         label=x.subject,
         levels={"system": x.system, **x.levels},
-        metric=f"capacity at {x.promise}",
+        metric=OF_CAPACITY + x.promise,
         verdict="not comparable"
         if barrier
         else "differs"

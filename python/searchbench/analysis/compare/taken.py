@@ -20,12 +20,18 @@ TAKEN = "others took more processor time from"  # in whatever says that it may h
 REMEDY = "Measure both again while nobody else uses the machine; on a virtual one, at another hour."
 
 
-def floor(winner: Sequence[TrialResult], rival: Sequence[TrialResult], metric: str) -> float:
+def floor(
+    winner: Sequence[TrialResult],
+    rival: Sequence[TrialResult],
+    metric: str,
+    allowed: float = 1.0,
+) -> float:
     """The ratio that others could make who took more from the rival; 1: none.
 
     Work that lacked a share s of the time takes 1/(1 - s) as long. What is done meanwhile waits for
     all of that share, so a quantile q may be any time at all once 1 - q is no more than twice s, if
-    s is no less than ``LEAST``.
+    s is no less than ``LEAST``. So may a rate that keeps a promise by which no more than the share
+    ``allowed`` may be late.
     """
     if not winner or not rival:
         return 1.0
@@ -34,9 +40,9 @@ def floor(winner: Sequence[TrialResult], rival: Sequence[TrialResult], metric: s
     if more <= 0:
         return 1.0
     _, _, name = metric.partition("_")
-    beyond = 0.0 if name == "max" else 1.0
+    beyond = 0.0 if name == "max" else allowed
     if name.startswith("p") and name[1:].isdigit():
-        beyond = 1 - latency.quantile_of(name)
+        beyond = min(beyond, 1 - latency.quantile_of(name))
     if 2 * more >= max(beyond, 2 * LEAST) or other >= 1:
         return math.inf
     return (1 - mine) / (1 - other)
