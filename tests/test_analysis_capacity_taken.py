@@ -106,26 +106,42 @@ def test_others_who_met_only_the_trials_that_decide_are_seen_in_them() -> None:
     assert disturbed.floor([(winner, quiet)], [(rival, quiet)]) == 1.0
     # Of all 19 trials that is 0.2 % of a core, of the one that decides 4 %.
     assert disturbed.floor([(winner, quiet)], [(rival, met(t18=0.04))]) == float("inf")
+    # What met the winner only where it broke the promise too excuses nothing.
+    spoilt = met(t1=0.1)
+    assert disturbed.floor([(winner, spoilt)], [(rival, met(t18=0.04))]) == float("inf")
+    unclear = search(200.0, 400.0, *low, trial(18, 400.0, "unclear"))
+    assert disturbed.floor([(winner, quiet)], [(unclear, met(t18=0.04))]) == float("inf")
+    early = met(**{f"t{n}": 0.02 for n in range(18)})
+    assert disturbed.floor([(winner, quiet)], [(rival, early)]) == 1.0, "it broke it undisturbed"
     slow = search(200.0, 700.0, *low, trial(18, 700.0, "fails"))
     made = disturbed.floor([(winner, quiet)], [(slow, met(t18=0.04))])
     assert 1 < made < 1.01, "the winner breaks it there too"
 
 
-@pytest.mark.parametrize("share", [0.0, 0.04])
+@pytest.mark.parametrize("stolen", ["", "lesser", "greater"])
+@pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("runs", [1, 3])
 def test_two_records_of_searches_do_not_differ_by_what_others_took(
-    apart: tuple[list[Path], list[Path]], tmp_path: Path, share: float, runs: int
+    apart: tuple[list[Path], list[Path]], tmp_path: Path, stolen: str, turned: bool, runs: int
 ) -> None:
-    first = [open_record(path) for path in apart[0][:runs]]
-    second = [
-        told(path, tmp_path / path.name, lambda trial: shared(trial, share))
-        for path in apart[1][:runs]
-    ]
+    both = [
+        [
+            told(path, tmp_path / path.name, lambda trial: shared(trial, 0.04))
+            if side == stolen else open_record(path)
+            for path in paths[:runs]
+        ]
+        for side, paths in zip(("greater", "lesser"), apart, strict=True)
+    ]  # fmt: skip
+    first, second = both[::-1] if turned else both
     found = compare_records(first[0], second[0], same=first[1:], same_b=second[1:])
     (line,) = found.comparisons
-    assert line.verdict == ("not resolved" if share else "slower" if runs > 1 else "differs")
-    assert (f"{TAKEN} the second, which could make any difference" in line.reason) is bool(share)
-    assert found.regressed is (True if runs > 1 and not share else None)
+    doubted, known = stolen == "lesser", "faster" if turned else "slower"
+    assert line.verdict == ("not resolved" if doubted else known if runs > 1 else "differs")
+    lesser = "the first" if turned else "the second"
+    said = f"{TAKEN} {lesser}, which could make any difference"
+    assert line.reason.count(said) == int(doubted), line.reason
+    assert (said in found.decision) is doubted, "with its remedy"
+    assert bool(found.regressed) is (runs > 1 and not doubted and not turned)
 
 
 @pytest.mark.parametrize("busy", ["", "a", "b"])
@@ -152,9 +168,14 @@ def compiled(trial: Trial) -> dict[str, Any]:
 def test_two_records_say_that_the_slower_one_was_still_compiling(
     apart: tuple[list[Path], list[Path]], tmp_path: Path
 ) -> None:
-    first = open_record(apart[0][0])
-    for name, of in (("second", apart[1][0]), ("first", apart[0][0])):
-        busy = told(of, tmp_path / name, compiled)
-        sides = (first, busy) if name == "second" else (busy, open_record(apart[1][0]))
-        decision = compare_records(*sides).decision
-        assert (compiling.said(["s in the second"]) in decision) is (name == "second"), decision
+    quick, slow = apart[0][0], apart[1][0]
+    busy = {path: told(path, tmp_path / path.name, compiled) for path in (quick, slow)}
+    for a, b, said in (
+        (open_record(quick), busy[slow], "s in the second record"),
+        (busy[slow], open_record(quick), "s in the first record"),
+        (busy[quick], open_record(slow), ""),
+        (open_record(slow), busy[quick], ""),
+    ):
+        decision = compare_records(a, b).decision
+        assert ("compilers" in decision) is bool(said), decision
+        assert compiling.said([said] if said else []) in decision

@@ -9,11 +9,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from searchbench.analysis.agreement.agreement import Pair
 from searchbench.analysis.answer import Rank, Said
 from searchbench.analysis.compare import pairs
 from searchbench.analysis.compare.family import asking, family
 from searchbench.analysis.compare.verdict import decide
 from searchbench.analysis.judgement import (
+    Agreement,
     Comparison,
     Curve,
     Estimate,
@@ -193,3 +195,24 @@ def test_methods_are_compared_at_one_number_of_rows_and_none_leads_across_them()
     assert "rows=1 leads" not in said.decision
     few = [drawing("in", 1, "innodb"), drawing("in", 10, "innodb")]
     assert family(few) == []
+
+
+def test_methods_that_differ_on_any_draw_are_not_compared() -> None:
+    """However many draws they agree on: the faster one may answer another question."""
+    a, b = (replace(asked("q", "s", m), draws="d") for m in ("left", "inner"))
+    other = replace(b, draws="e")
+    agreed = Agreement(
+        "a", "b", queries=30, totals_match=28 / 30, top_k_set_match=None, top_k_order_match=None,
+        rbo_mean=None, k=10, unsupported_a=0, unsupported_b=0, errors_a=0, errors_b=0, causes={},
+        examples=(), agreeing=28, differing=2,
+    )  # fmt: skip
+    pair = Pair(agreed, np.arange(28))
+    said = "they do not return the same for 2 of 30 sets of rows that were drawn"
+    assert pairs._other_rows(a, b, pair) == said
+    assert pairs._other_rows(a, other, pair) == "", "they were asked other rows"
+    assert pairs._other_rows(a, b, replace(pair, agreement=replace(agreed, require="none"))) == ""
+    all_alike = replace(agreed, agreeing=30, differing=0)
+    assert pairs._other_rows(a, b, replace(pair, agreement=all_alike)) == ""
+    one_fails = replace(all_alike, only_a=1)
+    said = pairs._other_rows(a, b, replace(pair, agreement=one_fails))
+    assert said == "they do not return the same for 1 of 31 sets of rows that were drawn"

@@ -41,7 +41,7 @@ def test_who_takes_less_beside_is_not_in_front_by_that(metric: str) -> None:
     said = against(wrote(500, 498, 502), wrote(20, 25, 15), 1.5, metric)
     assert said == (
         "fewer documents were written to b while its readers searched (writer: 20 a second; a: "
-        "500), which leaves those readers more of the machine"
+        "500), which may leave those readers more of the machine"
     )
     turned = against(wrote(20), wrote(500), 1 / 1.5, metric)
     assert turned.startswith("fewer documents were written to a")
@@ -62,7 +62,10 @@ def test_who_publishes_less_often_beside_its_readers_is_not_in_front_by_that() -
     said = against(often(10, 10, does="publish"), often(4, 3, does="publish"), 1.5)
     assert said.startswith("b published less often while its readers searched (r: 0.35 a second")
     said = against(often(10, does="job"), often(0, does="job"), 1.5)
-    assert said.startswith("b did its job less often while its readers searched (r: 0 a second")
+    assert said.startswith("b ran the job less often while its readers searched (r: 0 a second")
+    once = [[replace(TRIAL, worked=(Worked("r", "job", "{}", n / 10),)) for n in own]
+            for own in ((1, 1, 1), (0, 0, 0))]  # fmt: skip
+    assert against(once[0], once[1], 1.5).startswith("b ran the job less often"), "it went on after"
     why = "the window begins and ends between two of them"
     assert against(often(3, 3, does="publish"), often(2, 2, does="publish"), 1.5) == "", why
     assert against(often(1, does="job"), often(0, does="job"), 1.5) == "", why
@@ -71,10 +74,23 @@ def test_who_publishes_less_often_beside_its_readers_is_not_in_front_by_that() -
 
 def test_a_version_that_publishes_less_often_is_not_passed() -> None:
     (why,) = acknowledged._less(often(10, 10, 9, does="publish"), often(4, 3, 4, does="publish"))
-    assert why == "its role r published 0.367 times a second in the second, and 0.967 in the first"
+    assert why == (
+        "its role r published 0.367 times per second in the second record, and 0.967 in the first"
+    )
     (why,) = acknowledged._less(often(9, 8, 9, does="job"), often(0, 0, 0, does="job"))
-    assert why.startswith("its role r had its job done 0 times a second in the second, and 0.867")
+    assert why.startswith("its role r ran its job 0 times per second in the second record, and ")
     assert not [*acknowledged._less(often(1, 1, 1, does="job"), often(0, 0, 0, does="job"))]
+    assert not [*acknowledged._less(often(0, 10, 10, does="job"), often(4, 4, 4, does="job"))]
+
+
+def test_one_short_window_neither_hides_nor_shows_that_less_was_done() -> None:
+    """Twenty-nine times in a minute against fifteen, and four seconds with one or none."""
+    long = [Worked("r", "publish", "{}", n / 60, grain=1 / 60) for n in (29, 15)]
+    short = [Worked("r", "publish", "{}", n / 4, grain=1 / 4) for n in (1, 0)]
+    more, fewer = [long[0]] * 9, [long[1]] * 9
+    assert less_beside.less(fewer, more)
+    assert less_beside.less([*fewer, short[1]], [*more, short[0]])
+    assert not less_beside.less([*more, short[1]], [*more, short[0]])
 
 
 def test_who_takes_as_many_or_more_or_is_asked_for_others_may_be_in_front() -> None:
@@ -114,7 +130,8 @@ def test_what_others_took_of_a_job_may_have_made_it_longer() -> None:
 def test_a_version_that_takes_fewer_writes_is_not_passed_whatever_its_readers_do() -> None:
     (why,) = acknowledged._less(wrote(500, 498, 502), wrote(20, 21, 19))
     assert why == (
-        "its role writer had 20 documents a second acknowledged in the second, and 500 in the first"
+        "its role writer had 20 documents acknowledged per second in the second record, and 500 in "
+        "the first"
     )
     assert [*acknowledged._less(wrote(500), wrote(20))], "of single trials too"
     assert not [*acknowledged._less(wrote(20, 21), wrote(500, 499))]

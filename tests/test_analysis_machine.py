@@ -338,14 +338,22 @@ def test_a_core_that_is_slow_through_a_whole_trial_is_found_beside_others(
 
 
 @pytest.mark.parametrize(
-    ("mhz", "verdict"), [((3000.0, 3000.0), "slower"), ((3000.0, 1200.0), "differs"),
-                         ((1200.0, 3000.0), "differs"), ((3000.0, 2900.0), "slower")]
-)  # fmt: skip
-def test_two_records_at_two_clocks_differ_and_are_no_regression(
-    tmp_path: Path, mhz: tuple[float, float], verdict: str
+    ("mhz", "gain", "verdict"),
+    [
+        ((3000.0, 3000.0), False, "slower"),
+        ((3000.0, 2900.0), False, "slower"),
+        ((3000.0, 1200.0), False, "differs"),
+        ((1200.0, 3000.0), False, "slower"),  # a slower clock makes the other side no slower
+        ((1200.0, 3000.0), True, "differs"),
+        ((3000.0, 1200.0), True, "faster"),
+    ],
+)
+def test_what_a_slower_clock_may_have_made_is_no_loss_and_no_gain(
+    tmp_path: Path, mhz: tuple[float, float], gain: bool, verdict: str
 ) -> None:
     sides: list[list[Record]] = []
-    for side, (own, service_s) in enumerate(zip(mhz, (0.02, 0.03), strict=True)):
+    times = (0.03, 0.02) if gain else (0.02, 0.03)
+    for side, (own, service_s) in enumerate(zip(mhz, times, strict=True)):
         sides.append([])
         for n in range(3):
             run = Study(seed=10 * side + n, blocks=2, control=None)
@@ -357,13 +365,21 @@ def test_two_records_at_two_clocks_differ_and_are_no_regression(
     found = compare_records(a, b, same=same, same_b=same_b)
     (line,) = [one for one in found.comparisons if one.metric == "throughput"]
     assert line.verdict == verdict, line.reason
-    assert found.regressed is (True if verdict == "slower" else None)
+    apart = min(mhz) < 2000
+    regressed = True if verdict == "slower" else None if apart else False
+    assert found.regressed is regressed
     clocks = [f for f in found.findings if f.kind == "CPU frequency"]
     assert [f.number for f in clocks] == (
-        [f"core 0 at up to {mhz[0]:,.0f} and {mhz[1]:,.0f} MHz"] if verdict == "differs" else []
+        [
+            f"core 0 reached at most {mhz[0]:,.0f} MHz in the first and {mhz[1]:,.0f} MHz in the "
+            "second"
+        ]
+        if apart
+        else []
     )
-    said = "The two were run at two speeds of the processor, and differ by more than "
-    assert (said in found.decision) is (verdict == "differs"), found.decision
+    assert any("The CPU frequency" in f for f in found.would_change) is apart
+    said = "The two were run at two CPU frequencies, and differ by more than "
+    assert (said in found.decision) is (verdict == "differs" and not gain), found.decision
 
 
 def test_each_finding_has_its_number_its_meaning_and_its_remedy(plain: Path) -> None:

@@ -404,6 +404,8 @@ def test_a_sweep_of_several_configurations_of_a_system_is_compared_by_subject(
     assert found.verdict.best == "sphinx parts=2"
     assert found.verdict.header[:2] == ("subject", "clients")
     copy = shutil.copytree(tmp_path / "r", tmp_path / "copy")
+    plan = copy / "plan.json"
+    plan.write_text(plan.read_text() + "\n")  # else it is refused
     again = compare_records(open_record(tmp_path / "r"), open_record(copy))
     assert len(again.comparisons) == 18
     assert again.only_in_a == ()

@@ -17,6 +17,7 @@ from searchbench.analysis.roles import faults
 from searchbench.analysis.roles.model import Durable, FaultResult
 from searchbench.analysis.trial import recovery, recovery_said
 from searchbench.analysis.trial.measured import NEVER, Trace
+from searchbench.record import REPLIES
 from searchbench.record.roles import FaultDone, RoleRun
 from searchbench.record.trial import Load, Trial, Window
 
@@ -226,10 +227,12 @@ def replies(*rows: tuple[str, int, float]) -> Any:
         [
             {
                 "query": 0, "phase": phase, "total": total, "total_exact": True, "ids": [],
-                "error": None, "outcome": 0, "asked": round(at_s * S), "answered": round(at_s * S),
+                "scores": [], "facets": "{}", "groups": "[]", "error": None, "outcome": 0,
+                "asked": round(at_s * S), "answered": round(at_s * S),
             }
             for phase, total, at_s in rows
-        ]
+        ],
+        schema=REPLIES,
     )  # fmt: skip
     return SimpleNamespace(replies=lambda _: table)
 
@@ -237,20 +240,42 @@ def replies(*rows: tuple[str, int, float]) -> Any:
 @pytest.mark.parametrize("phase", ["while_written", "under_load"])
 def test_a_server_that_finds_far_too_little_after_a_fault_is_not_normal(phase: str) -> None:
     alone = ("captured", 40, 0.0), ("after", 60, 40.0)
+    written = trial()
+    written.beside.append(RoleRun(name="writer", number=2, does="write"))
     usual = [(phase, 45, at_s) for at_s in np.arange(2.0, 11, 0.1)]
     well = [(phase, 50, at_s) for at_s in np.arange(13.05, 31, 0.1)]
     few = [(phase, 1 if at_s < 25 else 50, at_s) for _, _, at_s in well]
     seen = faults._seen(trial(), trace(*crashed()))
     assert isinstance(seen.normal, recovery.Normal)
-    assert faults._checked(replies(*alone, *usual, *well), trial(), seen) == seen
-    found = faults._checked(replies(*alone, *usual, *few), trial(), seen)
+    assert faults._checked(replies(*alone, *usual, *well), written, seen) == seen
+    found = faults._checked(replies(*alone, *usual, *few), written, seen)
     assert isinstance(found.normal, str)
     assert found.normal.startswith("120 of 180 sampled answers after it found less than half")
     assert "normal_s" not in found.figures
     now_and_then = [(phase, 0 if n % 25 == 0 else 45, 2 + n / 10) for n in range(290)]
-    assert faults._checked(replies(*alone, *now_and_then), trial(), seen) == seen, "as before"
+    assert faults._checked(replies(*alone, *now_and_then), written, seen) == seen, "as before"
     nothing = ("captured", 0, 0.0), ("after", 0, 40.0)
-    assert faults._checked(replies(*nothing, *usual, *few), trial(), seen) == seen
+    assert faults._checked(replies(*nothing, *usual, *few), written, seen) == seen
+
+
+@pytest.mark.parametrize("operation", [False, True])
+def test_answers_that_are_others_afterwards_are_not_normal(operation: bool) -> None:
+    """A crash may empty a table, whose count is then found in no time."""
+    crash, whole = trial(), trace(*crashed())
+    if operation:
+        crash.operation = SimpleNamespace(untimed=0)  # type: ignore[assignment]
+    seen = faults._seen(crash, whole)
+    assert isinstance(seen.normal, recovery.Normal)
+    same = replies(("captured", 40, 0.0), ("after", 40, 40.0))
+    emptied = replies(("captured", 40, 0.0), ("after", 0, 40.0))
+    assert faults._checked(same, crash, seen) == seen
+    assert faults.other_answers(same, crash) == 0.0
+    found = faults._checked(emptied, crash, seen)
+    assert found.normal == faults._OTHERS
+    assert "normal_s" not in found.figures
+    assert faults.other_answers(emptied, crash) == 1.0
+    crash.beside.append(RoleRun(name="writer", number=2, does="write"))
+    assert faults.other_answers(emptied, crash) == 0.0, "somebody wrote"
 
 
 @pytest.mark.parametrize("late_s", [0.0, 0.3])

@@ -156,7 +156,9 @@ def test_letters_of_a_zone_are_told_and_not_taken_for_one(tmp_path: Path) -> Non
     path.write_text(postgres([f"{day} CET"] * 20))
     found = count(find([path]), Options())
     judged = judge_log(found)
-    assert "pg.log: 20 times have letters for their zone" in said(judged, "Zone not known")
+    assert "pg.log: 20 times name their zone in a way that is not understood" in said(
+        judged, "Zone not known"
+    )
     assert clock_of(judged) == "as the log writes it"
     named = judge_log(count(find([path]), BERLIN), zone="Europe/Berlin")
     assert said(named, "Zone not known") == ""
@@ -169,6 +171,22 @@ def test_letters_of_a_zone_are_told_and_not_taken_for_one(tmp_path: Path) -> Non
         assert clock_of(judge_log(known)).startswith("UTC"), zone
     path.write_text(postgres([f"{day} CET"] * 20 + [f"{day} UTC"] * 20))
     assert clock_of(judge_log(count(find([path]), Options()))).startswith("UTC where")
+
+
+@pytest.mark.parametrize(("zone", "known"), [(" EST", False), (" Europe/Paris", False),
+                                             ("Z", True), ("+01:00", True), (" PM", True),
+                                             ("", True)])  # fmt: skip
+def test_a_zone_that_is_not_read_is_told_in_json_too(
+    tmp_path: Path, zone: str, known: bool
+) -> None:
+    path = tmp_path / "q.jsonl"
+    lines = (f'{{"timestamp": "2026-03-04 06:{i:02d}:00{zone}", "query": "w{i}", "took_ms": 2}}\n'
+             for i in range(30))  # fmt: skip
+    path.write_text("".join(lines))
+    told = said(judge_log(count(find([path]), Options())), "Zone not known")
+    assert (
+        "q.jsonl: 30 times name their zone in a way that is not understood" in told
+    ) is not known
 
 
 def test_a_zone_for_a_server_without_a_log_is_told(

@@ -247,3 +247,21 @@ def test_an_operation_is_shown_as_it_is_on_the_wire(tmp_path: Path) -> None:
     assert (len(found.lines), found.error) == (3, "")
     with pytest.raises(LabError, match="the study has no method 'tempory'; it has fetch/in, "):
         tap_operation(study, "tempory", 3)
+
+
+def test_a_table_of_the_studys_own_is_not_taken_for_that_of_the_corpus(tmp_path: Path) -> None:
+    if lacking := missing(MariaDB()):
+        pytest.skip(f"no mariadb here: {lacking}")
+    path = tmp_path / "study.toml"
+    methods = '''
+[operations.fetch.methods.in]
+sql = """
+-- @once
+CREATE TABLE a_counter (n INT) ENGINE=MyISAM CHARACTER SET latin1;
+SELECT * FROM data WHERE id IN ([each ",": {id}]);
+"""
+'''
+    path.write_text(TOP + methods + "[systems.mariadb]\n")
+    (trial,) = measure(path, tmp_path / "record", work=tmp_path / "work").trials
+    assert trial.status == "ok", trial.reason
+    assert trial.parameters["storage"] == "innodb"

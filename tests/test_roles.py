@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ import pytest
 from searchbench.analysis.judge import judge
 from searchbench.analysis.judgement import Judgement, TrialResult
 from searchbench.analysis.roles import truth
-from searchbench.analysis.roles.accepted import Written, written
+from searchbench.analysis.roles.accepted import Written, behind_s, written
 from searchbench.analysis.roles.model import Visible
+from searchbench.analysis.roles.results import _figures
 from searchbench.analysis.roles.visible import Seen, seen, visible
 from searchbench.engines.groonga import Groonga
 from searchbench.engines.job import Work
@@ -30,7 +32,8 @@ from searchbench.engines.opensearch import OpenSearch
 from searchbench.lab.get.install import missing
 from searchbench.measure.run import run as measure
 from searchbench.record import Record, Trial
-from searchbench.record.roles import RoleRun
+from searchbench.record.roles import Applied, Drawn, RoleRun
+from searchbench.report.document.roles import _behind as behind_at_worst
 from searchbench.report.write import write_report
 
 pytestmark = pytest.mark.slow
@@ -395,6 +398,15 @@ def test_what_is_published_and_merged_is_drawn_where_it_happened(tmp_path: Path)
         events = judged.roles.over_time[trial.treatment].events
         names = [event.name for event in events]
         assert names.count("commit") == 6
+        (treatment,) = (t for t in judged.treatments if t.treatment == trial.treatment)
+        done = {w.role: w for w in treatment.trials[0].worked}
+        assert trial.window is not None
+        ended = [e.end_s for e in events if e.name == "commit"]
+        inside = sum(trial.window.start <= 1e9 * at < trial.window.end for at in ended)
+        assert inside >= 4
+        assert done["publisher"].per_s == pytest.approx(inside * done["publisher"].grain)
+        assert done["publisher"].grain == pytest.approx(1 / 3, rel=0.05)
+        assert ("merge" in done) is not merge.idle
         assert names.count("merge") == (not merge.idle)
         for event in events:
             if event.name == "merge":
@@ -537,3 +549,58 @@ def test_a_system_that_must_refresh_shows_changes_after_its_refreshes(tmp_path: 
     applied = trial.beside[0].applied
     assert applied is not None
     assert applied.after == 800 + 5 * (kinds.count("insert") - kinds.count("delete"))
+
+
+@pytest.mark.parametrize("kinds", [("insert",), ("delete",), ("insert", "delete")])
+def test_inserts_that_are_lost_and_deletes_that_are_not_done_are_not_told_apart(
+    kinds: tuple[str, ...],
+) -> None:
+    n, each = 40, {"insert": 1, "delete": -1}
+    kind = np.array([kinds[i % len(kinds)] for i in range(n)], dtype=object)
+    steps, none = np.arange(n, dtype=np.int64) * 10**8, np.array([None] * n, dtype=object)
+    no, one = np.zeros(n, np.bool_), np.ones(n, np.int64)
+    made = Written(
+        np.arange(n), steps, steps, steps, steps, ~no, no, no, one, one, kind, none, none
+    )
+    after = 100 + sum(each[str(k)] for k in kind)
+    applied = Applied(
+        before=100,
+        after=after,
+        drawn=[Drawn(word="w", request=0, kind="insert", id="1", found=["1"])],
+    )
+    run = RoleRun(name="writer", number=1, does="write", keys={}, planned=n, applied=applied)
+    found = [row[:2] for row in truth._counted(run, made)]
+    assert found == ([("changes counted together", "note")] if len(kinds) > 1 else [])
+    proofs = truth.proofs([(run, made)])
+    assert [p.counted for p in proofs] == ([len(kinds) == 1] if "insert" in kinds else [])
+    if len(kinds) > 1:
+        assert "a lost insert and a delete that was not done cancel out" in truth.said_of(proofs[0])
+        assert "of 20 that were acknowledged, 1 were asked for" in truth.said_of(proofs[0])
+
+
+def test_one_trial_in_which_a_role_was_slow_is_not_averaged_away() -> None:
+    """A publish of 10 s that was seen is the longest, and a writer that fell behind once did so."""
+    rows = [
+        {"behind_s": behind, "accepted_per_s": 100.0, "took_max": longest}
+        for behind, longest in ((0.001, 0.1), (0.001, 0.1), (30.0, 10.0))
+    ]
+    found = _figures(rows)
+    assert (found["took_max"].value, found["took_max"].interval) == (10.0, None)
+    behind = found["behind_s"]
+    assert behind.value == 0.001
+    assert behind.interval is not None
+    assert (behind.interval.high, behind.interval.level) == (30.0, 1.0)
+    assert found["accepted_per_s"].value == 100.0
+    assert behind_at_worst(SimpleNamespace(figures=found)) == 30.0  # type: ignore[arg-type]
+    even = _figures([{"behind_s": 2.0}, {"behind_s": 2.1}])
+    assert behind_at_worst(SimpleNamespace(figures=even)) == pytest.approx(2.05)  # type: ignore[arg-type]
+    assert behind_at_worst(SimpleNamespace(figures={})) == 0.0  # type: ignore[arg-type]
+
+
+def test_a_writer_that_is_blocked_to_the_end_is_behind_by_all_that_time() -> None:
+    due = np.arange(60, dtype=np.int64) * 10**9
+    sent = np.where(due < 12 * 10**9, due + 1000, -1)
+    assert behind_s(due, sent, 60 * 10**9) == 48.0
+    assert behind_s(due[:12], sent[:12], 60 * 10**9) == 1e-6
+    assert behind_s(due, due + 3 * 10**9, 60 * 10**9) == 3.0
+    assert behind_s(due[:0], sent[:0], 60 * 10**9) == 0.0

@@ -76,3 +76,36 @@ def test_a_writer_with_a_clock_of_its_own_keeps_it() -> None:
     assert np.allclose(np.diff(every), 0.25)
     assert set(at) <= set(every)
     assert len(np.unique(np.round(at % 1.0, 6))) > 2
+
+
+def published(rng: np.random.Generator, every_s: float, slow: float) -> list[Seen]:
+    """The markers of a drive; a share ``slow`` of the publishes takes 20 s longer."""
+    shown, at = [], rng.random() * every_s
+    while at < 3 * SECONDS:
+        shown.append((at, at + (20.0 if rng.random() < slow else 0.0)))
+        at = max(at + every_s, shown[-1][1])
+    found = []
+    for begun in np.sort(rng.random(SECONDS) * SECONDS):
+        seen_s = next(end for start, end in shown if start >= begun)
+        took = seen_s - begun if seen_s < SECONDS else np.inf
+        left = SECONDS - begun
+        first = min(took, left)
+        shown_ns = round(1e9 * seen_s) if seen_s < SECONDS else -1
+        found.append(Seen("m", first - ASK_S, took, left, False, ASK_S, shown_ns))
+    return found
+
+
+def test_many_markers_of_few_publishes_are_no_evidence_of_a_high_quantile() -> None:
+    """Four a trial: of five trials no p90, whose truth lies with the slow ones; the median has one
+    where publishes are enough.
+    """
+    rng = np.random.default_rng(5)
+    few = visible([published(rng, 10.0, 0.08) for _ in range(5)], 200.0, 0.001)
+    assert few is not None
+    assert few.quantiles["p90"].interval is None
+    many = visible([published(rng, 1.0, 0.0) for _ in range(5)], 200.0, 0.001)
+    assert many is not None
+    span = many.quantiles["p90"].interval
+    assert span is not None
+    assert span.low <= 0.9 <= span.high
+    assert "publishes as clusters" in span.method

@@ -118,9 +118,16 @@ def test_a_trial_that_is_too_short_is_named() -> None:
     low, top = found.driven
     unsure = replace(top, judged=replace(top.judged, verdict="unclear"))
     assert bracket(Seen([low, unsure])).sentence == (
-        "The promise was still kept at 2,000/s, the highest rate of 2 trials, and surely at "
-        "500/s (95 %). The trial at 2,000/s alone is too short to be sure. Where it fails is not "
+        "The promise seems to be kept at 2,000/s, the highest rate of 2 trials; at 500/s it is "
+        "kept (95 %). The trial at 2,000/s alone is too short to be sure. Where it fails is not "
         "known."
+    )
+    both = bracket(Seen([low, unsure, top]))
+    assert both.holds == low.rate_per_s, "what one of two trials shows is not sure"
+    assert both.sentence == (
+        "The promise seems to be kept at 2,000/s, the highest rate of 3 trials; at 500/s it is "
+        "kept (95 %). Only 1 of the 2 trials at 2,000/s show that it is kept there (95 %). Where "
+        "it fails is not known."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,14 @@ from benches.warming import (
 
 from records import Study, constant, lognormal, warming
 from searchbench.analysis.judge import judge
-from searchbench.analysis.judgement import TrialResult
+from searchbench.analysis.judgement import Estimate, TrialResult
 from searchbench.analysis.trial import serving, warmup
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.warming import often_asked
 from searchbench.measure.run import run as measure
 from searchbench.record import open_record
 from searchbench.record.samples import SoFar
+from searchbench.report.tables.study import warmups
 from searchbench.terminal.answer import warnings
 from test_lab import study
 
@@ -222,6 +224,52 @@ def test_how_long_a_system_takes_to_warm_up_is_a_figure() -> None:
     assert found["warmup_s"].value == 25.0
     found = warmup.milestones(warm, warmup.find(warm, closed=True))
     assert (found["two_thirds_s"].value, found["two_thirds_requests"].value) == (0.0, 0.0)
+
+
+def test_a_milestone_that_some_trials_did_not_reach_is_that_of_the_others(tmp_path: Path) -> None:
+    each = [Estimate(at, "s", 1) for at in (8.0, 9.0, 10.0)]
+    found = warmup.over_trials(each, 5)
+    assert found is not None
+    assert found.interval is not None
+    assert (found.value, found.interval.low, found.interval.high) == (9.0, 8.0, 10.0)
+    assert found.interval.level == 1.0, "it is no interval of all starts"
+    assert warmup.over_trials(each, 3) is None
+    assert warmup.over_trials([], 3) is None
+    study = Study(blocks=5, control=None)
+    study.add("a", server=lognormal(0.004, 0.1), seconds=8.0)
+    judged = judge(open_record(study.write(tmp_path / "r")))
+    (whole,) = judged.treatments
+    assert "steady_s" in whole.figures
+    lacking = replace(
+        whole.trials[0],
+        figures={k: v for k, v in whole.trials[0].figures.items() if k != "steady_s"},
+    )
+    some = replace(judged, treatments=(replace(whole, trials=(lacking, *whole.trials[1:])),))
+    cell = warmups(some).rows[0][3]
+    assert "in 4 of 5 trials" in cell.below
+    assert "trials" not in warmups(judged).rows[0][3].below
+
+
+@pytest.mark.parametrize(("share", "slow_s"), [(0.05, 0.1), (0.02, 0.2), (0.1, 0.03), (0.0, 0.0)])
+def test_a_few_slow_requests_that_take_most_of_the_time_are_a_slow_system(
+    share: float, slow_s: float
+) -> None:
+    """As where some of them read from a disk until all is in memory: for 20 s at a quarter of the
+    speed or less, though nearly all requests are as fast as later.
+    """
+    rng = np.random.default_rng(1)
+    sent, at = [], 0.0
+    while at < 40:
+        sent.append(at)
+        slow = at < 20 and rng.random() < share
+        at += slow_s if slow else 1e-3 * np.exp(0.2 * rng.standard_normal())
+    ns = np.round(1e9 * np.array([*sent, at])).astype(np.int64)
+    n = len(sent)
+    query = rng.integers(40, size=n).astype(np.uint32)
+    window = (round(25e9), round(40e9))
+    trace = Trace(query, np.zeros(n, np.uint8), ns[:-1], ns[:-1], ns[:-1], ns[1:], window)
+    found = warmup.milestones(trace, warmup.find(trace, closed=True))
+    assert found["two_thirds_s"].value == pytest.approx(20.0 if share else 0.0, abs=1.0)
 
 
 @pytest.mark.parametrize("load", ["clients = 2", "rate_per_s = 500"])

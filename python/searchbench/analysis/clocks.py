@@ -38,19 +38,20 @@ def findings(record: Record) -> Iterator[Finding]:
     )
 
 
-def apart(before: Sequence[Record], after: Sequence[Record]) -> str:
-    """A core whose clock was slower throughout all runs of one side than in any of the other, in
-    words; empty: there is none, or it is not on record. (Records of the same processor.)
+def slower(before: Sequence[Record], after: Sequence[Record]) -> dict[int, str]:
+    """By side (0: before, 1: after), the core whose clock was slower throughout all of its runs
+    than in any of the other's, in words. Empty: none was, or it is not on record.
     """
-    first, second = ([_of_record(record) for record in side] for side in (before, after))
-    cores = set[int].intersection(*(set(own) for own in (*first, *second)))
-    for cpu in sorted(cores):
-        sides = [[own[cpu] for own in side] for side in (first, second)]
-        for slow, fast in (sides, sides[::-1]):
-            if max(slow) < SLOWED * min(fast):
-                each = " and ".join(f"{max(side):,.0f}" for side in sides)
-                return f"core {cpu} at up to {each} MHz"
-    return ""
+    both = [[_of_record(record) for record in side] for side in (before, after)]
+    found: dict[int, str] = {}
+    for cpu in sorted(set[int].intersection(*(set(own) for side in both for own in side))):
+        sides = [[own[cpu] for own in side] for side in both]
+        for side, other in ((0, 1), (1, 0)):
+            if max(sides[side]) < SLOWED * min(sides[other]):
+                first, second = (f"{max(own):,.0f} MHz" for own in sides)
+                told = f"core {cpu} reached at most {first} in the first and {second} in the second"
+                found.setdefault(side, told)
+    return found
 
 
 def _of_record(record: Record) -> dict[int, float]:

@@ -230,7 +230,7 @@ def _of_steps(
     block, before these.
     """
     treatments = found.treatments
-    answers = AnswerBook(record, treatments)
+    answers = AnswerBook(record, treatments, loaded=True)
     first = _first_driven(answers, subjects)
     read = [t for t in first.values() if (of := answers.of(t)) is not None and of.readable]
     agreed = answers.of_all(read)

@@ -504,7 +504,8 @@ class Agreement:
     ``only_b``: beside ``queries``, those asked of both that only that one answered well.
     ``dropped_a``, ``dropped_b``: beside these, those that this one cannot be asked (it does not
     support them), and that the other answered well.
-    ``by_class``: by class of queries, how many of them agree, and of how many.
+    ``by_class``: by class of queries, how many of them agree, and of how many. ``uncompared``:
+    beside all of these, the distinct queries of the set of which not both have a reply on record.
     """
 
     a: str
@@ -539,6 +540,7 @@ class Agreement:
     dropped_a: int = 0
     dropped_b: int = 0
     by_class: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    uncompared: int = 0
 
 
 @dataclass(frozen=True, slots=True)

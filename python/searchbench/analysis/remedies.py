@@ -50,6 +50,7 @@ _KEYS: Mapping[str, str] = {
     "--order stretches": '`load.order` "stretches"',
     "--repeat 5": "`replicates = 5`",
     "--engine": "`engine` in [systems]",
+    "--captures": "`captures` in [agreement]",
 }
 _OPTION = re.compile("|".join(map(re.escape, _KEYS)) + r"(?![\w-])")
 

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -96,10 +96,40 @@ class Pair:
     agreeing: Ints
 
 
-def read_answers(record: Record, trial: Trial) -> Answers:
-    """The captured replies of a trial; of several for a query, the first."""
+def read_answers(record: Record, trial: Trial, also: Iterable[Trial] = ()) -> Answers:
+    """The captured replies of a trial; of several for a query, the first.
+
+    ``also``: trials of the same system whose replies under load, as far as they were kept, stand
+    for queries that were never asked alone. (Where documents change, they are none that would.)
+    """
     table = record.replies(trial.trial).combine_chunks()
-    return _decoded(table.take(_captured(table)), trial)
+    found = [table.take(_captured(table))]
+    known = found[0].column("query").to_numpy()
+    for other in also:
+        loaded = record.replies(other.trial).combine_chunks()
+        rows = _good(loaded, _of_phase(loaded, "under_load"), other)
+        numbers, first = np.unique(loaded.column("query").to_numpy()[rows], return_index=True)
+        more = ~np.isin(numbers, known)
+        if other.outcomes == trial.outcomes and more.any():
+            found.append(loaded.take(rows[first[more]]))
+            known = np.union1d(known, numbers[more])
+    whole = pa.concat_tables(found).combine_chunks()
+    order = np.argsort(whole.column("query").to_numpy(), kind="stable")
+    return _decoded(whole.take(order), trial)
+
+
+def _good(table: pa.Table, rows: Ints, trial: Trial) -> Ints:
+    """Those of the ``rows`` that are whole answers without an error."""
+    well = (trial.outcomes or ["ok"]).index("ok")
+    fine = (table.column("outcome").to_numpy() == well) & table.column("error").is_null().to_numpy()
+    good: Ints = rows[fine[rows]]
+    return good
+
+
+def _uncompared(a: Answers, b: Answers, asked: Ints) -> int:
+    """Of how many distinct queries of the set no reply of either side, or of one, is on record."""
+    barred = np.array([*a.unsupported, *b.unsupported], np.int64)
+    return max(0, (a.about.queries.distinct or 0) - np.union1d(asked, barred).size)
 
 
 def _of_phase(table: pa.Table, phase: str) -> Ints:
@@ -262,6 +292,7 @@ def compare(
         empty=int(np.count_nonzero(agreeing & totals & (total_a == 0))),
         levels=levels,
         without_hits=int(np.count_nonzero(~listed)),
+        uncompared=_uncompared(a, b, asked),
         only_a=int(np.count_nonzero(ok_a & ~ok_b)),
         only_b=int(np.count_nonzero(ok_b & ~ok_a)),
         dropped_a=_dropped(b, a),

@@ -22,11 +22,15 @@ class AnswerBook:
     """The captured answers of each treatment, and how pairs of them agree; each read once.
 
     Where the treatments have valid trials, a query agrees only if it does in every block that has
-    a valid trial of both.
+    a valid trial of both. ``loaded``: of queries that were never asked alone, replies under load
+    count (as of sweeps, which ask only some alone).
     """
 
-    def __init__(self, record: Record, treatments: Sequence[TreatmentResult]) -> None:
+    def __init__(
+        self, record: Record, treatments: Sequence[TreatmentResult], *, loaded: bool = False
+    ) -> None:
         self.record = record
+        self.loaded = loaded
         self.treatments = treatments
         self.trials = driven.by_treatment(record)
         self.rule = record.plan.judging.agreement
@@ -48,7 +52,9 @@ class AnswerBook:
         """The answers of a treatment; None where none of its trials is valid."""
         if treatment not in self._answers:
             trial = self.trial_of(treatment)
-            self._answers[treatment] = agreement.read_answers(self.record, trial) if trial else None
+            also = loaded_of(self.record, trial) if trial and self.loaded else ()
+            found = agreement.read_answers(self.record, trial, also) if trial else None
+            self._answers[treatment] = found
         return self._answers[treatment]
 
     def distinct(self, treatment: str) -> int:
@@ -62,7 +68,9 @@ class AnswerBook:
     def varied(self, treatment: str) -> every_trial.Varied | None:
         """The answers of all its valid trials; None where there are none."""
         if treatment not in self._varied:
-            first = self.of(treatment)
+            first, trial = self.of(treatment), self.trial_of(treatment)
+            if first is not None and trial is not None and self.loaded:
+                first = agreement.read_answers(self.record, trial)  # trials keep replies by chance
             self._varied[treatment] = None if first is None else self._vary(treatment, first)
         return self._varied[treatment]
 
@@ -160,6 +168,22 @@ class AnswerBook:
             known = self.varied(treatment.treatment)
             if known is not None and known.changed:
                 yield treatment.treatment, known
+
+
+def loaded_of(record: Record, trial: Trial) -> list[Trial]:
+    """The trials whose replies under load tell what the system of ``trial`` answers to what it was
+    never asked alone; none where documents change, or all was asked alone.
+    """
+    own = trial.captured
+    if own is None or (trial.queries.distinct or 0) <= (own.distinct or 0):
+        return []
+    found = [
+        t for t in record.trials
+        if t.status == "ok" and (t.subject, t.system) == (trial.subject, trial.system)
+        and not t.control and same_question(t, trial)
+    ]  # fmt: skip
+    changing = any(role.does == "write" and not role.idle for t in found for role in t.beside)
+    return [] if changing else found
 
 
 def same_question(a: Trial, b: Trial) -> bool:

@@ -65,6 +65,8 @@ def said(a: str, b: str, work: SameWork) -> list[str]:
         return []
     agree, of = pair.agreement.agreeing, pair.agreement.queries
     differ = [disagreement(a, b, agree, of)] if agree < of else []
+    if part := work.in_part((a, b)):
+        differ.append(part)
     if standing.first_hits(pair.agreement) == 0:
         n = agree - pair.agreement.empty
         differ.append(

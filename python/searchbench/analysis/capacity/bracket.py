@@ -427,13 +427,18 @@ def _all_hold(seen: Seen, top: Driven) -> Bracket:
     if seen.changed_per_s < limit:  # that is why, and is said of every bracket
         limit = math.inf
     n = len(seen.driven) - sum(d.judged.disturbed or d.judged.changed for d in seen.driven)
-    kept = f"The promise was still kept at {per_s(top.rate_per_s)}"
+    by_rate: dict[float, list[bool]] = {}
+    for d in seen.used:
+        by_rate.setdefault(d.rate_per_s, []).append(d.judged.verdict == "holds")
+    holds = max((rate for rate, own in by_rate.items() if all(own)), default=None)
+    at_top = by_rate[top.rate_per_s]
+    unsure = not all(at_top)
+    seems = "seems to be kept" if unsure else "was still kept"
+    kept = f"The promise {seems} at {per_s(top.rate_per_s)}"
     if limit == math.inf:
         kept += f", the highest rate of {n} {plural(n, 'trial', 'trials')}"
-    holds = max((d.rate_per_s for d in seen.used if d.judged.verdict == "holds"), default=None)
-    unsure = top.judged.verdict != "holds"
     if unsure and holds is not None:
-        kept += f", and surely at {per_s(holds)} (95 %)"
+        kept += f"; at {per_s(holds)} it is kept (95 %)"
     if limit < math.inf:
         kept += (
             f", but at {per_s(limit)} it was broken because {LATE}: that is the limit of this "
@@ -441,7 +446,10 @@ def _all_hold(seen: Seen, top: Driven) -> Bracket:
         )
     said = [f"{kept}."]
     if unsure:
-        said.append(f"The trial at {per_s(top.rate_per_s)} alone is too short to be sure.")
+        at, n = per_s(top.rate_per_s), len(at_top)
+        short = f"The trial at {at} alone is too short to be sure."
+        some = f"Only {sum(at_top)} of the {n} trials at {at} show that it is kept there (95 %)."
+        said.append(short if n == 1 else some)
     if seen.changed_per_s == math.inf:
         said.append("Where it fails is not known.")
     if limit < math.inf:

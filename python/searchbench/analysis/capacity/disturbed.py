@@ -5,11 +5,11 @@ Others took more of the cores from the lesser one, or roles got less done beside
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from searchbench.analysis.capacity.alike import LEFT_OUT
 from searchbench.analysis.compare import less_beside, taken
-from searchbench.analysis.judgement import Capacity, TrialResult
+from searchbench.analysis.judgement import Capacity, CapacityTrial, TrialResult
 from searchbench.workload.load_table import parse_promise
 
 Searched = tuple[Capacity, Mapping[str, TrialResult]]  # with its trials, by name
@@ -19,22 +19,17 @@ Side = Sequence[Searched]  # the searches of one subject: of one record, or of s
 def floor(winner: Side, rival: Side) -> float:
     """The ratio of limits that others could make who took more from the rival; 1: none.
 
-    The trials that broke the promise at rates that the winner keeps count by themselves too: it is
-    they that make the rival the lesser one.
+    What makes the rival the lesser one are its trials that were not seen to keep the promise, at
+    rates that the winner keeps: they are held against the winner's that kept it. Where there are
+    none, all are held against all.
     """
     keeps = max((one.holds for one, _ in winner if one.holds is not None), default=0.0)
-    broke = [
-        trials[t.trial]
-        for one, trials in rival
-        for t in one.trials
-        if t.verdict == "fails" and t.rate_per_s <= keeps and t.trial in trials
-    ]
-    promises = {one.promise for one, _ in rival}
-    limits = [c for text in promises for c in parse_promise(text) if c.limit_ns is not None]
-    allowed = min((c.allowed for c in limits), default=1.0)
-    return max(
-        taken.floor(met(winner), side, "throughput", allowed) for side in (met(rival), broke)
-    )
+    broke = _trials(rival, lambda t: t.verdict in ("fails", "unclear") and t.rate_per_s <= keeps)
+    kept = _trials(winner, lambda t: t.verdict == "holds")
+    sides = (kept, broke) if kept and broke else (met(winner), met(rival))
+    conditions = [c for one, _ in rival for c in parse_promise(one.promise) if c.limit_ns]
+    allowed = min((c.allowed for c in conditions), default=1.0)
+    return taken.floor(*sides, "throughput", allowed)
 
 
 def beside(winner: Side, rival: Side, names: tuple[str, str]) -> str:
@@ -46,9 +41,9 @@ def beside(winner: Side, rival: Side, names: tuple[str, str]) -> str:
 
 def met(side: Side) -> list[TrialResult]:
     """The trials that its intervals rest on."""
-    return [
-        trials[t.trial]
-        for one, trials in side
-        for t in one.trials
-        if t.verdict != LEFT_OUT and t.trial in trials
-    ]
+    return _trials(side, lambda t: t.verdict != LEFT_OUT)
+
+
+def _trials(side: Side, which: Callable[[CapacityTrial], bool]) -> list[TrialResult]:
+    return [trials[t.trial] for one, trials in side for t in one.trials
+            if which(t) and t.trial in trials]  # fmt: skip

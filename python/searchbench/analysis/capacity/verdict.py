@@ -26,6 +26,10 @@ from searchbench.analysis.words import listed, per_s
 FEW = 3  # subjects of which each pair has a sentence
 SEARCHES = 3  # from which on their scatter shows what a restart does
 ALL_VOID = "All trials are void"  # how the sentence begins then
+ONE_START = (
+    "This is of one start of the system, and another start may have another limit: three searches "
+    "(`replicates = 3`) show by how much."
+)
 Found = Mapping[tuple[str, str], Capacity]  # by subject and promise
 Works = Callable[[str, str], SameWork]  # whether two subjects answer the same
 Unsure = Callable[[Capacity, Capacity], str]
@@ -100,6 +104,13 @@ def sustained(
         differ = [text for a, b in combinations(names, 2) for text in alike.said(a, b, work(a, b))]
         parts.append([*said(differ, Rank.DOUBT)])
     parts.append([*said(sweep.failed(steps), Rank.DOUBT)])
+    if (
+        len(names) == 1
+        and once
+        and not judged.first_look
+        and min(c.searches for c in capacity) == 1
+    ):
+        parts.append([Said(ONE_START, Rank.DOUBT)])
     if judged.roles is not None:
 
         def not_apart(x: Capacity, y: Capacity) -> str:
@@ -133,9 +144,9 @@ def sustained(
 
     above_others = [(a, b, p) for a, b in permutations(names, 2) for p in promises if sure(a, b, p)]
     resolved = bool(above_others)
-    lesser = {b: disturbed.met([(found[b, p], by_trial)]) for _, b, p in above_others}
-    early = [name for name in names if name in lesser and compiling.mostly(lesser[name])]
-    parts.append([*said([compiling.said(early)], Rank.DOUBT)])
+    lesser = {(b, p): disturbed.met([(found[b, p], by_trial)]) for _, b, p in above_others}
+    early = dict.fromkeys(b for (b, _), trials in lesser.items() if compiling.mostly(trials))
+    parts.append([*said([compiling.said([*early])], Rank.DOUBT)])
     # Above every rival under every promise.
     best = [
         a

@@ -11,7 +11,7 @@ from math import log
 
 import numpy as np
 
-from searchbench.analysis.compare import less_beside
+from searchbench.analysis.compare import doubts, less_beside
 from searchbench.analysis.compare.further import Further, gathered
 from searchbench.analysis.compare.run import Run
 from searchbench.analysis.judgement import RecordLine, TrialResult
@@ -19,10 +19,10 @@ from searchbench.analysis.stats.intervals import welch_log_ratio
 from searchbench.analysis.words import digits
 
 _DONE = {
-    "write": "had {now} documents a second acknowledged",
-    "read": "had {now} requests a second answered",
-    "publish": "published {now} times a second",
-    "job": "had its job done {now} times a second",
+    "write": "had {now} documents acknowledged per second",
+    "read": "had {now} requests answered per second",
+    "publish": "published {now} times per second",
+    "job": "ran its job {now} times per second",
 }
 
 
@@ -31,10 +31,10 @@ def of(before: Sequence[Run], after: Sequence[Run], lines: Sequence[RecordLine])
     of the readers cannot tell.
     """
     found = []
-    for line in {line.label: line for line in lines}.values():
-        sides = [[*_trials(runs, line)] for runs in (before, after)]
+    for line in lines:
+        sides = doubts.trials_of(line, before, after)
         found += [(line.label, why) for why in _less(sides[0], sides[1])]
-    return Further(not_known=gathered(found))
+    return Further(not_known=gathered(dict.fromkeys(found)))
 
 
 def _less(a: Sequence[TrialResult], b: Sequence[TrialResult]) -> Iterator[str]:
@@ -43,18 +43,13 @@ def _less(a: Sequence[TrialResult], b: Sequence[TrialResult]) -> Iterator[str]:
         second = theirs.get((role, does, asked))
         if not second or not less_beside.less(second, first):
             continue
-        # Trials scatter: what may be chance is not said. Of too few nothing tells that.
-        sides = [np.array([one.per_s for one in side]) for side in (first, second)]
-        span = welch_log_ratio(*sides) if all(map(np.all, sides)) else None
+        # Trials scatter: what may be chance is not said. Of too few nothing tells that. Half of a
+        # time more has a logarithm where there was none.
+        half = less_beside.grain(first, second) / 2
+        sides = [np.array([one.per_s + half for one in side]) for side in (first, second)]
+        span = welch_log_ratio(*sides)
         if span is not None and span[0].high >= log(less_beside.LEAST):
             continue
         then, now = (digits(less_beside.mean(side)) for side in (first, second))
         got = _DONE[does].format(now=now)
-        yield f"its role {role} {got} in the second, and {then} in the first"
-
-
-def _trials(runs: Sequence[Run], line: RecordLine) -> Iterator[TrialResult]:
-    for run in runs:
-        key = run.key_of(line)
-        if key is not None and key in run.by_key:
-            yield from run.valid(key).values()
+        yield f"its role {role} {got} in the second record, and {then} in the first"

@@ -51,17 +51,21 @@ def sentence(agreed: Mapping[str, Agreement]) -> str:
     if not n:
         return ""
     which = _counted([one.queries for one in several], sum(one.empty for one in several))
+    left = sum(one.uncompared for one in several)
+    more = f" {left:,} more were not compared." if left else ""
+    which += " that were compared" if left else ""
     if any(_unanswered(one) for one in several):
+        which += " and" if left else ""
         which += " that either answered" if _only(several) else " that both answered"
     found = _levels(several)
     if all(same == n for same, _, _ in found.values()):
         hits = _of_hits(several)
         whole = f"The answers to all {which}" if len(several) == 1 else f"All {which}"
-        return f"{whole} are the same: totals, {hits} and their order."
+        return f"{whole} are the same: totals, {hits} and their order.{more}"
     names = {"totals": "totals", "set": f"the {_of_hits(several)}", "order": "their order",
              "extras": "facets or groups"}  # fmt: skip
     first, *rest = (_level(names[level], counts, n) for level, counts in found.items())
-    return f"Of {which}, {first}; {listed(rest)}.{_causes(several)}{_only(several)}"
+    return f"Of {which}, {first}; {listed(rest)}.{_causes(several)}{_only(several)}{more}"
 
 
 def _unanswered(one: Agreement) -> bool:

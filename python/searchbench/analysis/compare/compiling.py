@@ -32,8 +32,8 @@ def said(busy: Sequence[str]) -> str:
         return ""
     named = listed(busy)
     return (
-        f"In most trials of {named} the compilers of the JVM were still busy: "
-        f"{named} may be faster later, and the difference smaller (warm up longer to know)."
+        f"In most trials of {named} the compilers of the JVM were still busy. With a longer "
+        f"warm-up {named} may be faster, and the difference smaller."
     )
 
 

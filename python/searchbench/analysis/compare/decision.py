@@ -65,7 +65,7 @@ AGAIN = (
 MIXED = "runs of one side are not of the same version and settings"
 APART = "Give only runs of one version, with the same settings, for each side."
 OTHER_MACHINE = "all runs of one side were made on another machine than those of the other"
-OTHER_CLOCK = "the processor was slower through all runs of one side than in those of the other"
+OTHER_CLOCK = "the CPU frequency was lower in all runs of one side than in any run of the other"
 ONE_DRAW = (
     "several runs of one side sent their requests in the same order and at the same times, and "
     "another order could change the result"
@@ -108,7 +108,7 @@ def sentences(
         if any(OTHER_MACHINE in line.reason for line in own):
             which = "on two machines"
         elif any(OTHER_CLOCK in line.reason for line in own):
-            which = "at two speeds of the processor"
+            which = "at two CPU frequencies"
         parts = parts.replace("differs", f"different {which}")
         many = plural(len(own), "treatment", "treatments")
         told = [Said(f"By {metric.replace('_', ' ')}, of {len(own)} {many}: {parts}.")]
@@ -221,8 +221,8 @@ def _differ(line: RecordLine, beyond: str) -> str:
         )
     if OTHER_CLOCK in line.reason:
         return (
-            f"The two were run at two speeds of the processor, and differ by more than {beyond}; "
-            "the processor may be the reason"
+            f"The two were run at two CPU frequencies, and differ by more than {beyond}; the CPU "
+            "frequency may be the reason"
         )
     if not line.single:
         return (
@@ -385,7 +385,7 @@ def _of_failed(lines: Sequence[RecordLine]) -> str:
 
 def _of_doubts(lines: Sequence[RecordLine]) -> str:
     """What is not resolved although it is more than chance, and the remedies."""
-    own = [line for line in lines if (line.p_value or 0) < ALPHA]
+    own = [line for line in lines if (line.p_value or 0) < ALPHA]  # single searches have none
     found = [(line, said) for line in own if (said := remedy(line))]
     each = " ".join(f"{line.label}: {line.reason}. {of}" for line, of in found[:_SHOWN])
     more = len(found) - _SHOWN
@@ -394,7 +394,9 @@ def _of_doubts(lines: Sequence[RecordLine]) -> str:
 
 def remedy(line: RecordLine) -> str:
     """What would lift that which keeps its ratio from being resolved, other than noise."""
-    if line.ratio is None or line.p_value is None or line.verdict != "not resolved":
+    if line.ratio is None or line.verdict != "not resolved":
+        return ""
+    if line.p_value is None and not line.metric.startswith("capacity"):
         return ""  # without a p its interval is not known, whatever else is
     floors = (
         (line.state_floor, REMEDIES.get(line.state, "")),

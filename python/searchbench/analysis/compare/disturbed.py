@@ -16,6 +16,8 @@ KINDS = (
     "generator lag", "CPU frequency",
 )  # fmt: skip
 
+_CALLED = {"CPU frequency": "a changing CPU frequency"}
+
 
 def sentence(sides: Sequence[Sequence[Judgement]]) -> str:
     """Of the first's runs and the second's: in how many of each side what was found.
@@ -26,7 +28,7 @@ def sentence(sides: Sequence[Sequence[Judgement]]) -> str:
              if (said := _of_side(name, runs))]  # fmt: skip
     if not found:
         return ""
-    return f"The machine was disturbed: {'; '.join(found)}. What that took is in these figures."
+    return f"The machine was disturbed: {'; '.join(found)}. The figures include the effect."
 
 
 def _of_side(name: str, runs: Sequence[Judgement]) -> str:
@@ -35,5 +37,5 @@ def _of_side(name: str, runs: Sequence[Judgement]) -> str:
         n = sum(any(f.kind == kind and f.severity != "note" for f in r.findings) for r in runs)
         if n:
             of = "" if len(runs) == 1 else f" in {n} of {len(runs)} runs"
-            kinds.append(f"{kind}{of}")
+            kinds.append(f"{_CALLED.get(kind, kind)}{of}")
     return f"in the {name} by {listed(kinds)}" if kinds else ""

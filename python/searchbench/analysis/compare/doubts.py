@@ -273,7 +273,7 @@ def _of_search(
         disturbed.beside(winner, rival, names),
     ]
     why = [*known, *filter(None, own)]
-    if line.verdict == "differs" and any(own):
+    if line.verdict == "differs" and line.run_sd is None and any(own):
         reason = "; ".join(filter(None, (line.reason, *own)))
         line = replace(line, verdict="not resolved", reason=reason)
     return line, why
@@ -287,7 +287,7 @@ def _searched(
     return [
         [
             (one, {t.trial: t for of in run.judged.treatments for t in of.trials})
-            for run, called in zip(runs, limits_of(before[0], runs, line.label), strict=True)
+            for run, called in zip(runs, limits_of(before, runs, line.label), strict=True)
             for one in run.judged.capacity
             if (one.subject, one.promise) == (called, promise)
         ]

@@ -180,8 +180,11 @@ def names(first: Run, runs: Sequence[Run], subjects: Mapping[str, Any]) -> list[
     return found
 
 
-def limits_of(first: Run, runs: Sequence[Run], subject: str) -> list[str]:
-    """What a subject of the first's search is called in each of these; empty: it is not there."""
+def limits_of(before: Sequence[Run], runs: Sequence[Run], subject: str) -> list[str]:
+    """What a subject of the first's searches is called in each of these; empty: it is not there."""
+    first = next((r for r in before if any(c.subject == subject for c in r.judged.capacity)), None)
+    if first is None:
+        return [""] * len(runs)
     subjects = dict.fromkeys(c.subject for c in first.judged.capacity)
     return [called.get(subject, "") for called in names(first, runs, subjects)]
 

@@ -22,7 +22,7 @@ _FEWER = {
     "write": "fewer documents were written to {winner}",
     "read": "{winner} answered fewer other requests",
     "publish": "{winner} published less often",
-    "job": "{winner} did its job less often",
+    "job": "{winner} ran the job less often",
 }
 Key = tuple[str, str, str]  # role, what it does, what it was asked for
 
@@ -50,7 +50,7 @@ def said(
             continue
         much = f"{role}: {digits(mean(mine[key]))} a second; {rival}: {digits(mean(theirs))}"
         fewer = _FEWER[does].format(winner=winner)
-        return f"{fewer} {FEWER} ({much}), which leaves those readers more of the machine"
+        return f"{fewer} {FEWER} ({much}), which may leave those readers more of the machine"
     return ""
 
 
@@ -66,8 +66,12 @@ def by_key(trials: Sequence[TrialResult]) -> dict[Key, list[Worked]]:
 def less(mine: Sequence[Worked], theirs: Sequence[Worked]) -> bool:
     """Whether less was done than by the others, by more than where the windows happened to lie."""
     more = mean(theirs) - mean(mine)
-    grain = max(one.grain for one in (*mine, *theirs))
-    return more > (1 - LEAST) * mean(theirs) and more >= GRAINS * grain
+    return more > (1 - LEAST) * mean(theirs) and more >= GRAINS * grain(mine, theirs)
+
+
+def grain(*sides: Sequence[Worked]) -> float:
+    """By how much one time more in each trial would change what a side did a second."""
+    return max(fmean(one.grain for one in side) for side in sides)
 
 
 def mean(done: Sequence[Worked]) -> float:

@@ -330,7 +330,7 @@ def _draft(
             same, empty = standing.first_hits(pair.agreement), pair.agreement.empty
             ranked = standing.ranked_alike(pair.agreement)
             blank = replace(blank, same_top_k=same, ranked_alike=ranked, empty=empty)
-        if why := apart(pair):
+        if why := apart(pair) or _other_rows(a, b, pair):
             return replace(blank, verdict="not comparable", reason=why), []
     mine, other = asked.by_block(a), asked.by_block(b)
     unusable = [t.label for t, found in ((a, mine), (b, other)) if not found]
@@ -545,6 +545,18 @@ def _noise(treatments: Sequence[TreatmentResult], metric: str) -> Noise | None:
 def apart(pair: Pair) -> str:
     """Why answers compare nothing: none agree, or none of those finds anything; empty: they do."""
     return all_empty(pair) if pair.agreeing.size else _nothing_agrees(pair)
+
+
+def _other_rows(a: TreatmentResult, b: TreatmentResult, pair: Pair) -> str:
+    """That two methods of an operation do not return the same whatever they are asked; empty: they
+    do. A method that does so for some draws alone answers another question.
+    """
+    found = pair.agreement
+    of = found.queries + found.only_a + found.only_b
+    differ = of - found.agreeing
+    if not (a.draws and a.draws == b.draws) or found.require == "none" or not differ:
+        return ""
+    return f"they do not return the same for {differ} of {of} sets of rows that were drawn"
 
 
 def _nothing_agrees(pair: Pair) -> str:

@@ -39,7 +39,7 @@ def would_change(
         *_not_comparable([line for line in own if line.label not in lost]),
         *_doubts(own),
         *_few_queries(own),
-        *_of_kinds(findings, "other machine"),
+        *_of_kinds(findings, "other machine", "CPU frequency"),
         *first,
         *then,
         *_of_kinds(findings, "not interleaved", "not the same"),

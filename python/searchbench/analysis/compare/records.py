@@ -100,13 +100,32 @@ def _insist_on_runs(before: Sequence[Record], after: Sequence[Record]) -> None:
         for j, others in enumerate(trials[:i]):
             if shared := own.keys() & others.keys():
                 both = j < len(before) <= i
-                if both and len(records) == 2:  # a check that a run equals itself resolves nothing
-                    continue
+                if both and len(records) == 2:
+                    if _is_copy(before[0], after[0]):
+                        raise SearchbenchError(
+                            f"{after[0].path} is a copy of {before[0].path}, so comparing them "
+                            "shows nothing. Give two records: one from before the change, and one "
+                            "from after it"
+                        )
+                    continue  # what somebody edited is compared with what it was
                 raise SearchbenchError(
                     f"{records[j].path} and {records[i].path} have the same trials (such as "
                     f"{own[min(shared)]}), so they are copies of one run, or of parts of it; a run "
                     f"{'is of A or of B' if both else 'counts once'}, so leave one out"
                 )
+
+
+def _is_copy(a: Record, b: Record) -> bool:
+    """Whether two records have the same plan, and the same trials with the same replies."""
+    whole = [
+        {
+            str(path.relative_to(r.path)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in (r.path / "plan.json", *r.path.glob("trials/*/trial.json"),
+                         *r.path.glob("trials/*/replies*.parquet"))
+        }
+        for r in (a, b)
+    ]  # fmt: skip
+    return whole[0] == whole[1]
 
 
 def _mark(record: Record, trial: Trial) -> str | None:
@@ -226,10 +245,19 @@ def _not_of_runs(before: Sequence[Run], after: Sequence[Run], lines: Sequence[Re
     """Whether the runs of a side do not show how much runs of it differ, or are of another machine
     than those of the other.
     """
-    records = [[run.record for run in side] for side in (before, after)]
     one_draw = any(doubts.one_draw(before, after, line) for line in lines)
-    machine = setup.other_machine(*records) or setup.other_clock(*records)
-    return one_draw or setup.is_mixed(before, after) or bool(machine)
+    return one_draw or setup.is_mixed(before, after) or any(_of_machine(before, after))
+
+
+def _of_machine(before: Sequence[Run], after: Sequence[Run]) -> tuple[str, str]:
+    """Why a loss of the first, and one of the second, is no more than a difference: it was measured
+    on another machine, or at a slower clock. Empty: it is not.
+    """
+    records = [[run.record for run in side] for side in (before, after)]
+    if setup.other_machine(*records):
+        return decision.OTHER_MACHINE, decision.OTHER_MACHINE
+    slow = setup.slower_clock(*records)
+    return decision.OTHER_CLOCK if 0 in slow else "", decision.OTHER_CLOCK if 1 in slow else ""
 
 
 def _compiling(lines: Sequence[RecordLine], before: Sequence[Run], after: Sequence[Run]) -> str:
@@ -241,7 +269,7 @@ def _compiling(lines: Sequence[RecordLine], before: Sequence[Run], after: Sequen
         lost = line.ratio.value < 1
         trials = doubts.trials_of(line, before, after)[int(lost)]
         if not of_job(line.metric) and compiling.mostly(trials):
-            busy[f"{line.label} in the {'second' if lost else 'first'}"] = None
+            busy[f"{line.label} in the {'second' if lost else 'first'} record"] = None
     return compiling.said([*busy])
 
 
@@ -281,10 +309,7 @@ def _decided(
     doubted = [doubts.of(line, before, after, once, started, trials) for line in lines]
     mixed = setup.is_mixed(before, after)
 
-    records = [[run.record for run in side] for side in (before, after)]
-    machine = decision.OTHER_MACHINE if setup.other_machine(*records) else ""
-    if not machine and setup.other_clock(*records):
-        machine = decision.OTHER_CLOCK
+    machine = _of_machine(before, after)
 
     def of_runs(line: RecordLine) -> str:
         """Why the runs of a side do not show how much runs of it differ; empty: they do."""
@@ -293,7 +318,9 @@ def _decided(
         return decision.ONE_DRAW if doubts.one_draw(before, after, line) else ""
 
     return tuple(
-        _decide(line, p, against, of_runs(line), machine)
+        _decide(
+            line, p, against, of_runs(line), machine[line.ratio is None or line.ratio.value < 1]
+        )
         for (line, against), p in zip(doubted, adjusted, strict=False)
     )
 

@@ -23,6 +23,7 @@ from searchbench.analysis.agreement.answers import same_question
 from searchbench.analysis.compare import otherwise, pairs, standing
 from searchbench.analysis.compare.standing import MOST
 from searchbench.analysis.compare.unread import Unread, of_sizes, unread
+from searchbench.analysis.stats.distributions import share_at_least
 
 Ints = NDArray[np.int64]
 Names = tuple[str, str]
@@ -135,7 +136,37 @@ class SameWork:
         if agree < MOST * of:
             which = " that find something" if found.empty else ""
             return f"they answer only {agree} of {of} requests{which} alike"
-        return standing.unlike(found)
+        return self.few or standing.unlike(found)
+
+    @property
+    def few(self) -> str:
+        """That too few requests were seen to be answered alike to know it of most, a clause;
+        empty: enough were. Those that are asked alone are spread evenly over the list, so they are
+        taken for a sample of it: at least ``MOST`` have to agree even at the lower limit (95 %).
+        """
+        if self.pair is None or not (more := self.pair.agreement.uncompared):
+            return ""
+        found = self.pair.agreement
+        agree = found.agreeing
+        least = share_at_least(0.05, agree, max(agree, found.queries))
+        if max(least, agree / (found.queries + more)) >= MOST:
+            return ""
+        return (
+            f"only {found.queries} of {found.queries + more} requests were compared ({agree} are "
+            f"answered alike), too few to show that {100 * MOST:g} % of all are"
+        )
+
+    def in_part(self, names: Names = SIDES) -> str:
+        """That not all requests were compared, a sentence; empty: all were, or nothing is known."""
+        if self.pair is None or not (more := self.pair.agreement.uncompared):
+            return ""
+        n = self.pair.agreement.queries
+        return (
+            f"The answers of {names[0]} and {names[1]} were compared on {n:,} of {n + more:,} "
+            "distinct requests: those that were asked alone, and those for which replies under "
+            "load were kept from both. It is not known whether they answer the others alike. To "
+            "ask more of them alone, raise --captures."
+        )
 
     @property
     def made(self) -> str:

@@ -73,11 +73,11 @@ def other_machine(before: Sequence[Record], after: Sequence[Record]) -> str:
     return ""
 
 
-def other_clock(before: Sequence[Record], after: Sequence[Record]) -> str:
-    """What was slower about the processor through all runs of one side; empty: nothing that is on
-    record. Of two machines nothing is said: that is a reason by itself.
+def slower_clock(before: Sequence[Record], after: Sequence[Record]) -> dict[int, str]:
+    """By side (0: before, 1: after), how much slower its processor was, throughout all of its runs.
+    Of two machines nothing is said: that is a reason by itself.
     """
-    return "" if other_machine(before, after) else clocks.apart(before, after)
+    return {} if other_machine(before, after) else clocks.slower(before, after)
 
 
 def is_mixed(*sides: Sequence[Run]) -> bool:
@@ -112,14 +112,14 @@ def findings(
             "the machine's.",
             "Run both studies on one machine, one after the other.",
         )
-    if clock := other_clock(before, after):
+    if clock := slower_clock(before, after):
         yield Finding(
             "CPU frequency",
             "warning",
             "",
-            clock,
-            "A processor was slower through all runs of one side than in any of the other, so a "
-            "difference in speed may be the clock's.",
+            "; ".join(clock.values()),
+            "The CPU frequency was lower in all runs of one side than in any run of the other, so "
+            "it may be the reason for a difference in speed.",
             "cpupower frequency-set -g performance; turn turbo off; check the cooling. Then run "
             "both again, in turn.",
         )

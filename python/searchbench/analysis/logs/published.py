@@ -114,6 +114,9 @@ def _untimed(of: LogJudgement) -> Callable[[str, str], Statement | None]:
 
 def _within(of: LogJudgement, limit_s: float, share: float) -> Statement:
     what = f"within {seconds(limit_s)}"
+    if of.spread.count < _LEAST:
+        why = f"the log has fewer than {_LEAST} searches whose times are known"
+        return Statement(what, _percent(share), "–", UNKNOWN, why)
     surely, perhaps = of.spread.share_within(limit_s), of.spread.share_not_above(limit_s)
     here = _percent(surely)
     if _percent(perhaps) != here:

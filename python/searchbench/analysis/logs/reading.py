@@ -76,9 +76,8 @@ def reading(of: LogJudgement) -> Iterator[Remark]:
         if letters := notes.pop(_core.LOG_LETTERS, 0):
             yield Remark(
                 "warning", "Zone not known",
-                f"{name}: {letters:,} times have letters for their zone, such as CET or EST. "
-                "Several zones may share such letters, so these times are shown as the log writes "
-                "them.",
+                f"{name}: {letters:,} times name their zone in a way that is not understood, such "
+                "as CET or Europe/Paris. These times are shown as the log writes them.",
                 "Name the zone, as in --zone Europe/Paris, or that of this server alone, as in "
                 f"--zone {source['server'] or 'NAME'}=Europe/Paris.",
             )  # fmt: skip

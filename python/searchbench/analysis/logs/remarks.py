@@ -395,11 +395,19 @@ def _served(of: LogJudgement, all_: Row) -> str:
     return f"{said} The searches as asked include those that were not divided."
 
 
+def _same(of: LogJudgement) -> str:
+    """What makes two searches the same, in words."""
+    paths = {str(s["format"]) == "access" for s in of.sources if s["entries"]}
+    if paths == {True}:
+        return "the same path with the same parameters"
+    words = "the same words on the same index"
+    return words if True not in paths else f"{words}; in access logs the same whole path"
+
+
 def _again(of: LogJudgement) -> Iterator[Remark]:
     if of.repeats is None or of.repeats.repeated < 0.01:
         return
-    told = f"{100 * of.repeats.repeated:.0f} % of the searches repeat an earlier one (the same "
-    told += "words on the same index)"
+    told = f"{100 * of.repeats.repeated:.0f} % of the searches repeat an earlier one ({_same(of)})"
     if of.all and of.repeats.requests < _ALL * of.all.n:
         part = of.repeats.requests / of.all.n
         told = f"Of the searches whose words the log has ({100 * part:.2g} % of all), {told}"

@@ -89,9 +89,21 @@ def of_writer(made: Written, window: tuple[int, int], run: RoleRun) -> dict[str,
     if clocked:
         found |= _times("response", np.where(made.well, made.done - made.due, FOREVER_NS)[due])
         if begun.any():
-            last = np.flatnonzero(begun)[np.argmax(made.due[begun])]
-            found["behind_s"] = float(made.sent[last] - made.due[last]) / 1e9
+            found["behind_s"] = behind_s(made.due[due], made.sent[due], end)
     return found
+
+
+def behind_s(due: Ints, sent: Ints, end_ns: int) -> float:
+    """How late the last of these was begun by its clock, or how long the first of those that were
+    never begun (-1) had been due by the end; 0 where there are none.
+    """
+    begun, waits = sent >= 0, [0]
+    if begun.any():
+        last = np.argmax(due[begun])
+        waits.append(int(sent[begun][last] - due[begun][last]))
+    if not begun.all():
+        waits.append(end_ns - int(due[~begun].min()))
+    return max(waits) / 1e9
 
 
 def of_times(record: Record, trial: Trial, run: RoleRun) -> dict[str, float]:

@@ -36,6 +36,10 @@ WHAT: Mapping[str, str] = {"kill": "killed", "stop": "stopped", "freeze": "froze
 _SHOWN = 3
 CUT = 0.5  # of the time before it, in which so much was still under way
 FEW = 0.001  # of the requests before a fault, that may be under way for longer than the rest
+_OTHERS = (
+    f"more than {percent(ERRORS_INVALID)} of the answers after the drive differ from those before "
+    "it, although nobody wrote"
+)
 
 
 def until_it(trial: Trial, trace: Trace) -> Trace:
@@ -378,11 +382,18 @@ def _late(trace: Trace, since: int, end: int) -> float:
 
 
 def _checked(record: Record, trial: Trial, seen: _Seen) -> _Seen:
-    """The same; not known, where sampled answers after the fault found far too little."""
+    """The same; not known, where sampled answers after the fault found far too little, or those
+    that were asked for alone after the drive are others than before.
+    """
     fault = trial.fault
     assert fault is not None
     since = fault.again if seen.back else fault.begun
-    if trial.operation is not None or since is None or isinstance(seen.normal, str):
+    if since is None or isinstance(seen.normal, str):
+        return seen
+    same, compared = _answers(record, trial)
+    if compared - same > ERRORS_INVALID * compared:
+        return _unknown(seen, _OTHERS)
+    if trial.operation is not None:
         return seen
     lacking, sampled = meanwhile.lacking(record, trial, since)
     if lacking <= ERRORS_INVALID * sampled:
@@ -391,9 +402,22 @@ def _checked(record: Record, trial: Trial, seen: _Seen) -> _Seen:
         f"{lacking:,} of {sampled:,} sampled answers after it found less than half of what their "
         "queries find before the fault and at the end"
     )
+    return _unknown(seen, why)
+
+
+def _unknown(seen: _Seen, why: str) -> _Seen:
+    """The same, of which it is not known when answers were normal."""
     unknown = ("normal_s", "later", "late")
     figures = {key: value for key, value in seen.figures.items() if key not in unknown}
     return replace(seen, normal=why, figures=figures)
+
+
+def other_answers(record: Record, trial: Trial) -> float:
+    """The share of answers that were others after a fault than before, though nobody wrote; 0 of a
+    trial without one.
+    """
+    same, compared = _answers(record, trial) if trial.fault is not None else (0, 0)
+    return 1 - same / compared if compared else 0.0
 
 
 def _errors_ns(trial: Trial, trace: Trace, wrong: NDArray[np.bool_], begun: int) -> Ints:

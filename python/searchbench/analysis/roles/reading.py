@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from searchbench.analysis.agreement import agreement
 from searchbench.analysis.judgement import Estimate, Finding, Interval
 from searchbench.analysis.roles import faults, meanwhile
-from searchbench.analysis.roles.accepted import written
+from searchbench.analysis.roles.accepted import behind_s, written
 from searchbench.analysis.roles.model import RoleResult, Row
 from searchbench.analysis.trial import latency, throughput, validity
 from searchbench.analysis.trial.measured import INSTANTS, NEVER, Trace
@@ -76,11 +76,10 @@ def of_trial(record: Record, trial: Trial, run: RoleRun) -> Read | None:
     trace = trace_of(record, trial, run)
     kept, clocked = trace.measured(), run.keys.get("clients") is None
     well = (trace.outcome == 0) & (trace.done != NEVER) & (trace.sent != NEVER)
-    begun = np.flatnonzero(kept & (trace.sent != NEVER))
     behind = None
-    if clocked and begun.size:
-        last = begun[np.argmax(trace.due[begun])]
-        behind = max(0, int(trace.sent[last] - trace.due[last])) / 1e9
+    if clocked and kept.any():
+        sent = np.where(trace.sent != NEVER, trace.sent, -1)
+        behind = behind_s(trace.due[kept], sent[kept], trace.window[1])
     return Read(
         requests=int(np.count_nonzero(kept)),
         failed=int(np.count_nonzero(kept & ~well)),

@@ -24,7 +24,8 @@ from searchbench.analysis.roles.model import (
 )
 from searchbench.analysis.roles.truth import proofs
 from searchbench.analysis.roles.visible import Seen, seen, visible
-from searchbench.analysis.stats.intervals import geometric_estimate, paired_ratio
+from searchbench.analysis.stats.intervals import paired_ratio
+from searchbench.analysis.trial import recovery_said
 from searchbench.analysis.trial.measured import NEVER, Trace, read_trace
 from searchbench.record import Record, Trial
 from searchbench.record.roles import RoleRun
@@ -188,14 +189,18 @@ def _asks(record: Record, trial: Trial, watcher: RoleRun) -> tuple[float, float]
 
 
 def _figures(rows: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
-    """Each figure that every trial has, with the interval of its mean over the trials."""
+    """Each figure that every trial has: with the interval of its mean over the trials; where they
+    are unlike, the median and the range of them; of maxima the greatest.
+    """
     found = {}
     for name, unit in _UNITS.items():
         values = [row[name] for row in rows if name in row]
         if not values or len(values) < len(rows):
             continue
-        known = geometric_estimate(values, unit) if all(map(math.isfinite, values)) else None
-        found[name] = known or Estimate(float(np.mean(values)), unit, len(values))
+        if name.endswith("_max"):
+            found[name] = Estimate(max(values), unit, len(values))
+        elif (known := recovery_said.over_trials(values, unit)) is not None:
+            found[name] = known
     return found
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchbench.analysis.judgement import Curve
-from searchbench.analysis.roles.accepted import Ints, Written, written
+from searchbench.analysis.roles.accepted import Ints, Written, behind_s, written
 from searchbench.analysis.roles.model import WriterStage, WrittenOver
 from searchbench.analysis.trial.latency import minimum_samples
 from searchbench.analysis.trial.measured import NEVER, Trace
@@ -55,8 +55,6 @@ def of_trial(run: RoleRun, made: Written, beside: Readers) -> tuple[WriterStage,
     for at, stage in enumerate(stages):
         own = (made.due >= edges[at]) & (made.due < edges[at + 1])
         came = (made.done >= edges[at]) & (made.done < edges[at + 1])
-        begun = np.flatnonzero(own & (made.sent >= 0))
-        last = begun[np.argmax(made.due[begun])] if len(begun) else None
         read = (beside.due >= edges[at]) & (beside.due < edges[at + 1])
         found.append(WriterStage(
             start_s=edges[at] / 1e9,
@@ -66,7 +64,7 @@ def of_trial(run: RoleRun, made: Written, beside: Readers) -> tuple[WriterStage,
             offered=int(made.documents[own].sum()),
             acknowledged=int(made.taken[came].sum()),
             service_p50_s=_quantile((made.done - made.sent)[own & made.well], 0.5),
-            behind_s=None if last is None else float(made.sent[last] - made.due[last]) / 1e9,
+            behind_s=behind_s(made.due[own], made.sent[own], edges[-1]) if own.any() else None,
             readers_p50_s=_quantile(beside.took[read], 0.5),
             readers_p99_s=_quantile(beside.took[read], 0.99),
         ))  # fmt: skip

@@ -34,6 +34,10 @@ _OF_FAULTS = (
     "the writer died", "writes refused", "writes lost", "writes not applied", "a write is missing",
     "deleted and still there",
 )  # fmt: skip
+TOGETHER = (
+    "the count of documents shows only inserts minus deletes, so a lost insert and a delete that "
+    "was not done cancel out"
+)
 _OTHER = "Look at the server's log beside this trial's samples."
 
 
@@ -223,6 +227,14 @@ def _counted(run: RoleRun, made: Written) -> Iterator[Row]:
     sums = reckoned(applied.before, made)
     low, high = sums.low, sums.high
     if low <= applied.after <= high:
+        if sums.plus and sums.minus:
+            yield (
+                "changes counted together", "note",
+                f"{sums.plus:,} inserted and {sums.minus:,} deleted by {run.name}",
+                "The number of documents is right. A lost insert and a delete that was not done "
+                "cancel out in it, so only the sampled documents show whether either happened.",
+                "To count each, use two studies: one that only inserts, and one that only deletes.",
+            )  # fmt: skip
         return
     words = f"{applied.before:,} before + {sums.plus:,} inserted − {sums.minus:,} deleted"
     doubt = f", give or take {high - low:,} that may have been taken" if high > low else ""
@@ -296,6 +308,8 @@ def proofs(runs: Sequence[tuple[RoleRun, Written]]) -> tuple[Proof, ...]:
             if kind == "insert":
                 own = applied is not None and None not in (applied.before, applied.after)
                 own_why = "the engine does not say how many documents it has"
+                if own and int(made.taken[made.kind == "delete"].sum()):
+                    own, own_why = False, TOGETHER
             else:
                 own = applied is not None and applied.updated is not None
                 own_why = (applied.uncounted if applied is not None else "") or (

@@ -154,16 +154,17 @@ def _of_side(trials: Sequence[Sequence[Seen]], side: int, q: float) -> Interval 
     span = found.interval if found is not None else None
     if span is None:
         return None
-    low, high, method = span.low, span.high, span.method
-    if len(trials) == 1:
-        groups = _by_ask(trials[0], side)
-        # Fewer publishes than markers are needed do not show the quantile, however alike they look.
-        ends = ends_of_share(groups, pooled, q) if len(groups) >= minimum_samples(q) else None
-        if ends is None:
-            return None
-        first, last = (float(pooled[rank(pooled.size, end)]) / 1e9 for end in ends)
-        low, high = min(low, first), max(high, last)
-        method = "the wider of order statistics and Woodruff's, with publishes as clusters"
+    # One publish shows many markers, and a slow one keeps many waiting. Fewer publishes than
+    # markers are needed do not show the quantile, however alike they look.
+    groups = [group for own in trials for group in _by_ask(own, side)]
+    ends = ends_of_share(groups, pooled, q) if len(groups) >= minimum_samples(q) else None
+    if ends is None:
+        return None
+    first, last = (float(pooled[rank(pooled.size, end)]) / 1e9 for end in ends)
+    low, high = min(span.low, first), max(span.high, last)
+    method = "the wider of order statistics and Woodruff's, with publishes as clusters"
+    if len(trials) > 1:
+        method = f"the wider of that of a quantile over trials ({span.method}) and {method[10:]}"
     return Interval(low, math.inf if high >= FOREVER_NS / 2e9 else high, LEVEL, method)
 
 

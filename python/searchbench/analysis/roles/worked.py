@@ -19,7 +19,8 @@ def of_trial(record: Record, trial: Trial, window: tuple[int, int]) -> tuple[Wor
     return tuple(
         Worked(
             run.name, run.does, json.dumps(run.keys, sort_keys=True, default=str), per_s,
-            grain=one if run.does in _NOW_AND_THEN else 0.0,
+            # What is done once begins when the study says, so whether it ended is no chance.
+            grain=one if run.does in _NOW_AND_THEN and run.keys.get("every_s") else 0.0,
         )
         for run in trial.beside
         if not run.idle and (per_s := _per_s(record, trial, run, window)) is not None

@@ -279,7 +279,7 @@ def _answering(d: _Draft, c: Comparison, evidence: Evidence) -> Comparison:
     if c.ratio is None or c.verdict != "not resolved":
         return c
     read_mix = d.mixed is not None and d.work.pair is not None
-    doubt = "" if read_mix else d.work.doubt((d.a.subject, d.b.subject))
+    doubt = d.work.few if read_mix else d.work.doubt((d.a.subject, d.b.subject))
     if not doubt:
         both = evidence.samples, evidence.samples
         loads = evidence.loads[d.a.treatment], evidence.loads[d.b.treatment]

@@ -119,6 +119,7 @@ def sustained(
         [*said(sentences(several), Rank.MORE if kept else Rank.ANSWER, Rank.MORE)],
         [*said(by_class.sentences(of_classes, compared, subjects), Rank.DOUBT)],
         [*said(say.in_doubt(driven, decide), Rank.DOUBT)],
+        [*said(in_part([*driven], evidence), Rank.DOUBT)],
         [*said(say.same_hits(driven, decide), Rank.MORE)],
         [*said([standing.unsure(decide)], Rank.DOUBT)],
         [*said([compiling.sentence(decide, by_subject, {})], Rank.DOUBT)],
@@ -188,6 +189,14 @@ def agreeing_of(names: Sequence[str], evidence: Evidence) -> Agreeing:
         for two, pair in pairs.items()
         if pair is not None
     }
+
+
+def in_part(names: Sequence[str], evidence: Evidence) -> list[str]:
+    """Of which two subjects not all requests were compared, a sentence; of many the worst two."""
+    pairs = {two: evidence.work(*two) for two in combinations(names, 2)}
+    known = [(work.pair.agreement.uncompared, work.in_part(two))
+             for two, work in pairs.items() if work.pair is not None]  # fmt: skip
+    return [max(known)[1]] if known and max(known)[0] else []
 
 
 def void_of(steps: Sequence[Step], *, left_out: Collection[str] | None = None) -> str:

@@ -176,8 +176,10 @@ def judge_trial(
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
     figures = _figures(trial, measured, counts, service, response, rate) | of_warmup
     figures |= alone.figures(trial) | elsewhere.figures(trial) | jobs.figures(trial)
-    if looked:
-        figures[replies.OTHERWISE] = Estimate(differ / looked, "share", looked)
+    after = faults.other_answers(record, trial)  # whatever was asked since may be such
+    if looked or after:
+        share = max(after, differ / looked if looked else 0.0)
+        figures[replies.OTHERWISE] = Estimate(share, "share", max(1, looked))
     if first_asks is not None:
         figures["first_asks"] = first_asks
     bad = [f for f in findings if f.severity == "invalid"]
@@ -341,6 +343,9 @@ def judge_treatment(
         for name, figure in j.result.figures.items():
             each.setdefault(name, []).append(figure)
     figures = {name: of_figure(name, own) for name, own in sorted(each.items())}
+    for name in warmup.MILESTONES:
+        if (some := warmup.over_trials(each.get(name, ()), len(used))) is not None:
+            figures[name] = some
     curves: dict[str, Curve] = {}
     for kind in ("service", "response"):
         parts = [j.service_ns if kind == "service" else j.response_ns for j in used]

@@ -97,7 +97,7 @@ def _in_part(trial: Trial, trace: Trace) -> Iterator[Finding]:
             f"{asked:,} distinct requests asked alone, {measured:,} measured",
             "Answers under load are compared with those of the requests that were asked alone. "
             "It is unknown whether the others get the same answers under load as alone.",
-            "Ask more of them alone (--captures; in a study: captures in [agreement]).",
+            "Ask more of them alone (--captures).",
         )
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from searchbench.analysis.judgement import Curve, Estimate, Steadiness
+from searchbench.analysis.judgement import Curve, Estimate, Interval, Steadiness
 from searchbench.analysis.trial.measured import Trace
 from searchbench.analysis.trial.steadiness import moves, steadiness
 
 BINS = 100
 PER_BIN = 30  # fewer requests make the bins too noisy to say anything
+SUMS = 5  # batches of so many, at least, in which a few slow requests are seen as a speed
+MILESTONES = ("two_thirds_s", "two_thirds_requests", "steady_s", "steady_requests")
 LEVEL_SHIFT = 0.05  # what happens before steady state must differ by this share to matter
 
 Floats = NDArray[np.float64]
@@ -121,7 +124,9 @@ def milestones(trace: Trace, found: Warmup) -> dict[str, Estimate]:
     warm-up. The peak is the speed in the measured window, each query compared with itself: requests
     in the order of completion, ``PER_BIN`` at a time. Absent: not known.
     """
-    ends = {"warmup": trace.window[0] / 1e9, "two_thirds": _two_thirds_s(trace, found.what)}
+    ends: dict[str, float | None] = {"warmup": trace.window[0] / 1e9}
+    if found.steadiness.answer != "not steady":  # else its window has no speed to be compared with
+        ends["two_thirds"] = _two_thirds_s(trace, found.what)
     if found.steadiness.answer == "steady":
         ends["steady"] = found.steady_from_s
     done = np.sort(trace.done[(trace.outcome == 0) & (trace.done >= 0)])
@@ -134,29 +139,55 @@ def milestones(trace: Trace, found: Warmup) -> dict[str, Estimate]:
     return figures
 
 
+def over_trials(each: Sequence[Estimate], trials: int) -> Estimate | None:
+    """A milestone of several trials, where some have none, as they did not come to it or it is not
+    known: the median and the range of the others; None: all have it, and it is a figure like any.
+    """
+    if len(each) == trials or not each:
+        return None
+    values = sorted(e.value for e in each)
+    span = Interval(values[0], values[-1], 1.0, "least to greatest of trials")
+    return Estimate(float(np.median(values)), each[0].unit, len(each), span)
+
+
 def _two_thirds_s(trace: Trace, what: Quantity) -> float | None:
     """When the speed came to two thirds of that in the window.
 
-    Where most batches before are slower and most after are not: one may be either by chance.
+    That is the later of two points: up to one, most batches are slower by the mean logarithm, which
+    a few slow requests hardly move; up to the other, all requests together took longer than they
+    may, as where a few of them wait for a disk (the greatest of the sums up to each batch). A
+    request may take half as long again as the same query does in the window.
     """
     good = np.flatnonzero((trace.outcome == 0) & (trace.done >= 0) & (trace.sent >= 0))
     good = good[np.argsort(trace.done[good], kind="stable")]
     began = (trace.sent if what == "throughput" else trace.due)[good]
-    took = np.log(np.maximum(1, trace.done[good] - began))
+    took = np.maximum(1, trace.done[good] - began).astype(np.float64)
     query, inside = trace.query[good], trace.measured()[good]
     asked = np.bincount(query[inside], minlength=int(query.max(initial=0)) + 1)
-    usual = np.bincount(query[inside], took[inside], minlength=asked.size)
     known = asked[query] > 0
-    slower = took[known] - (usual / np.maximum(1, asked))[query[known]]
-    batches = slower.size // PER_BIN
-    if not batches:
+
+    def more(values: Floats, by: Callable[[Floats, Floats], Floats]) -> Floats:
+        """Of each batch the mean of ``by``: what its requests had, and the same queries have."""
+        usual = np.bincount(query[inside], values[inside], minlength=asked.size)
+        each = by(values[known], (usual / np.maximum(1, asked))[query[known]])
+        means: Floats = each[: each.size // PER_BIN * PER_BIN].reshape(-1, PER_BIN).mean(axis=1)
+        return means
+
+    slower = more(np.log(took), np.subtract)
+    if not slower.size:
         return None
-    means = slower[: batches * PER_BIN].reshape(batches, PER_BIN).mean(axis=1)
-    slow_before = np.cumsum(np.where(means > np.log(1.5), 1, -1))
-    at = int(np.argmax(slow_before)) + 1 if slow_before.max() > 0 else 0
-    if at == batches:
+    at = _up_to(np.where(slower > np.log(1.5), 1.0, -1.0))
+    in_all = _up_to(more(took, lambda mine, usual: mine - 1.5 * usual))
+    at = max(at, in_all if in_all >= SUMS else 0)  # less may be one slow request
+    if at == slower.size:
         return None
     return float(began[known][at * PER_BIN]) / 1e9 if at else 0.0
+
+
+def _up_to(excess: Floats) -> int:
+    """How many of the first have together the most; 0 where no beginning has any."""
+    sums = np.cumsum(excess)
+    return int(np.argmax(sums)) + 1 if sums.max() > 0 else 0
 
 
 def _settled(curve: Curve, start_s: float) -> tuple[float | None, float]:

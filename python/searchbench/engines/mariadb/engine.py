@@ -336,8 +336,12 @@ class MariaDB(Engine):
         return request(
             f"SELECT {variables}",
             "SELECT LOWER(ENGINE) AS engine, DATA_LENGTH + INDEX_LENGTH AS bytes, "
-            f"TABLE_COLLATION AS collation FROM information_schema.TABLES WHERE {here} "
-            f"ORDER BY TABLE_NAME = '{table.TABLE}' DESC",
+            f"TABLE_COLLATION AS collation FROM information_schema.TABLES t WHERE {here} "
+            # A study may have tables of its own beside the corpus's, which a view may stand for.
+            f"ORDER BY TABLE_NAME = '{table.TABLE}' DESC, EXISTS (SELECT * FROM "
+            f"information_schema.VIEWS v WHERE v.{here} AND v.TABLE_NAME = '{table.TABLE}' AND "
+            "LOCATE(CONCAT('from `', t.TABLE_SCHEMA, '`.`', t.TABLE_NAME, '`'), "
+            "v.VIEW_DEFINITION)) DESC",
             # The index of InnoDB is in tables of its own, which only this one lists.
             "SELECT SUM(FILE_SIZE) AS bytes FROM information_schema.INNODB_SYS_TABLESPACES "
             f"WHERE NAME LIKE '{table.DATABASE}/%'",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -200,12 +200,27 @@ def agreement(content: Content) -> Section | None:
     blocks: list[Block] = [
         Text(
             "Speed is worth comparing only between systems that answer the same. "
-            f"{when}, every distinct query was asked once and its reply kept."
+            f"{asked_alone(found, when)}"
         ),
         agreement_tables.agreement(found, content.labels),
     ]
     blocks += each_pair(found, content.labels)
     return Section("agreement", "Agreement", tuple(blocks))
+
+
+def asked_alone(found: Iterable[Agreement], when: str) -> str:
+    """Whether all distinct queries were asked alone, so as to be compared, in sentences."""
+    parts = [one for one in found if one.uncompared]
+    if not parts:
+        return f"{when}, every distinct query was asked once and its reply kept."
+    least = min(parts, key=lambda one: one.queries / (one.queries + one.uncompared))
+    return (
+        f"{when}, some of the distinct requests were asked once and their replies kept. For the "
+        "others, a sweep or a capacity search compares the replies under load that were kept from "
+        f"both sides. {'In the pair with the fewest, ' if len(parts) > 1 else ''}"
+        f"{least.queries:,} of {least.queries + least.uncompared:,} distinct requests were "
+        "compared. It is not known whether the others are answered alike."
+    )
 
 
 def answers(content: Content) -> Section | None:

@@ -130,6 +130,9 @@ def _badge(found: RecordComparison) -> Badge:
         if any(decision.OTHER_MACHINE in of.reason for of in found.comparisons):
             why = f"A loss of more than {beyond} is larger than the noise, but the machine may be "
             return Badge("Two machines", "unsure", f"{why}the reason.")
+        if any(decision.OTHER_CLOCK in of.reason for of in found.comparisons):
+            why = f"A loss of more than {beyond} is larger than the noise, but the CPU frequency "
+            return Badge("Two CPU frequencies", "unsure", f"{why}may be the reason.")
         one = next((of.single for of in found.comparisons if of.single), "")
         noise = "what runs of one side differ by" if one else "the noise within the two runs"
         why = f"A loss of more than {beyond} is larger than {noise}; whether "
@@ -216,7 +219,7 @@ def _answers(found: RecordComparison) -> Section:
         text += "answered is not on record."
         return Section("answers", "Answers", (Text(text),))
     text = (
-        "Every distinct query was asked once outside the timed part of each run. "
+        f"{measured.asked_alone(agreed.values(), 'Outside the timed part of each run')} "
         f"{answered.sentence(agreed)} The study requires "
         f"{answered.REQUIRED[found.answers_level]}. Of the queries that differ, the least "
         "alike come first."

@@ -246,7 +246,7 @@ def _held(answers: Sequence[AnswersHeld]) -> list[str]:
 
 
 _COUNTED = {
-    "insert": "the engine's own count of its documents (less what was deleted)",
+    "insert": "the engine's own count of its documents",
     "update": "how many documents have the word that each update writes",
 }
 
@@ -269,12 +269,11 @@ def _of_writers(results: list[RoleResult]) -> list[str]:
         else:
             found.append(f"What makes documents visible{where}: {line(how)}. Where nobody asks for "
                          f"it, {line(unasked)}.")  # fmt: skip
-    late = [r for r in results if (b := r.figures.get("behind_s")) is not None and b.value > 1.0]
+    late = [r for r in results if _behind(r) > 1.0]
     if late:
-        late.sort(key=lambda r: r.figures["behind_s"].value, reverse=True)
+        late.sort(key=_behind, reverse=True)
         names = ", ".join(
-            f"{line(r.label)} ({numbers.human(r.figures['behind_s'].value, 's')})"
-            for r in late[:_NAMED]
+            f"{line(r.label)} ({numbers.human(_behind(r), 's')})" for r in late[:_NAMED]
         )
         names += f", and {len(late) - _NAMED:,} more" * (len(late) > _NAMED)
         found.append(
@@ -283,6 +282,15 @@ def _of_writers(results: list[RoleResult]) -> list[str]:
         )
     found += _checked(results)
     return found
+
+
+def _behind(of: RoleResult) -> float:
+    """How far it was behind its clock at the end, in seconds: in the trial in which it was most."""
+    found = of.figures.get("behind_s")
+    if found is None:
+        return 0.0
+    span = found.interval
+    return span.high if span is not None and span.level == 1 else found.value
 
 
 def _accepted_less(late: Sequence[RoleResult]) -> str:
@@ -307,8 +315,9 @@ def _checked(results: Sequence[RoleResult]) -> list[str]:
     every = [(r, proof) for r in results for proof in r.proofs]
     how = [f"{kind}s, by {by}" for kind, by in _COUNTED.items()
            if any(p.counted and p.kind == kind for _, p in every)]  # fmt: skip
-    found = ["After each trial everything was published, and some of the written documents were "
-             "asked for."]  # fmt: skip
+    sampled = any(proof.asked for _, proof in every)
+    asked = ", and some of the written documents were asked for" if sampled else ""
+    found = [f"After each trial everything was published{asked}."]
     if how:
         found[0] += (f" Counted were {', and '.join(how)}: as many as were acknowledged were "
                      "there, unless a finding says otherwise.")  # fmt: skip

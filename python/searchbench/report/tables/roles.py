@@ -245,7 +245,7 @@ def stages(rows: Sequence[RoleResult]) -> Table:
         text("Stage", lambda r: Cell(
             f"{r[1]}: {r[2].start_s:g} to {r[2].start_s + r[2].seconds:g} s"), 1.6),
         number("Documents asked", asked),
-        number("Begun", partial(per_s, "offered")),
+        number("Due", partial(per_s, "offered")),
         number("Acknowledged", partial(per_s, "acknowledged")),
         number("Service p50", partial(time, "service_p50_s")),
         number("Behind at the end", partial(time, "behind_s")),

@@ -335,12 +335,19 @@ def asks(judgement: Judgement) -> Table:
 
 def warmups(judgement: Judgement) -> Table:
     """Of each treatment how long it took to become fast, and how long it was warmed up."""
+
+    def reached(name: str, t: TreatmentResult) -> Cell:
+        cell, of = _figure(name, t), sum(trial.counts for trial in t.trials)
+        n = sum(trial.counts and name in trial.figures for trial in t.trials)
+        some = f"in {n} of {of} trials{f': {cell.below}' if cell.below else ''}"
+        return cell if n == of or not n else replace(cell, below=some)
+
     return table(
         judgement.treatments,
         text("Treatment", lambda t: named(t.label), 2),
-        number("Two thirds of the peak after", partial(_figure, "two_thirds_s"), 1.5),
+        number("Two thirds of the peak after", partial(reached, "two_thirds_s"), 1.5),
         number("requests", partial(_figure, "two_thirds_requests"), 1.2),
-        number("Steady after", partial(_figure, "steady_s"), 1.2),
+        number("Steady after", partial(reached, "steady_s"), 1.2),
         number("requests", partial(_figure, "steady_requests"), 1.2),
         number("Warm-up", partial(_figure, "warmup_s")),
     )

@@ -9,8 +9,9 @@
 use crate::clock::{Clock, duration, number, scientific};
 use crate::entry::{Entry, Fault, Kind, NO_TIME, UNKNOWN};
 use crate::format::access::target;
+use crate::format::prefix::LETTERS;
 use crate::format::roles::{Meaning, ROLES, Role, Said, meaning, said_without, unit};
-use crate::format::values::{STATUS, instant, is_no_instant, went_well};
+use crate::format::values::{STATUS, instant, is_no_instant, names_unknown_zone, went_well};
 use crate::format::{Out, Reader, Settings, csv, json};
 use crate::source::{Block, Lines};
 use crate::sql::{Dialect, statement};
@@ -284,6 +285,8 @@ impl Named {
         let time = row.get(Role::Time);
         if !time.is_empty() {
             entry.at_ns = instant(&mut self.clock, time).ok_or("its time cannot be read")?;
+            let unknown = self.clock.zone.0.is_empty() && names_unknown_zone(time);
+            out.seen.note(LETTERS, u64::from(unknown));
         }
         let spent = row.get(Role::Duration);
         if !spent.is_empty() && spent != b"-" {

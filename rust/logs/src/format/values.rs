@@ -1,6 +1,6 @@
 //! What a value of a named field means: an instant in one of several forms, a status in words.
 
-use crate::clock::{Clock, decimal, number};
+use crate::clock::{Clock, decimal, number, offset};
 
 /// A stamp in any of the common forms: ISO, seconds or milliseconds since 1970, that of access logs.
 pub fn instant(clock: &mut Clock, text: &[u8]) -> Option<i64> {
@@ -18,6 +18,21 @@ pub fn instant(clock: &mut Clock, text: &[u8]) -> Option<i64> {
         _ => 1,
     };
     i64::try_from(decimal(text, unit_ns)?.0).ok()
+}
+
+/// Whether an ISO stamp ends in a name of a zone that does not say which one it is, or that is not
+/// read, such as `CET` and `Europe/Paris`.
+pub fn names_unknown_zone(text: &[u8]) -> bool {
+    if text.len() <= 19 || text[4] != b'-' {
+        return false;
+    }
+    let mut behind = &text[19..];
+    if let [b'.' | b',', rest @ ..] = behind {
+        behind = &rest[rest.iter().take_while(|b| b.is_ascii_digit()).count()..];
+    }
+    let behind = behind.trim_ascii();
+    let half = behind.eq_ignore_ascii_case(b"AM") || behind.eq_ignore_ascii_case(b"PM");
+    behind.first().is_some_and(u8::is_ascii_alphabetic) && !half && offset(behind).is_none()
 }
 
 /// Whether a value is a number that is too small to be an instant: a field `time` may be a duration.
@@ -78,4 +93,23 @@ pub fn went_well(status: &[u8]) -> Option<bool> {
         return Some(true);
     }
     BADLY.iter().any(is).then_some(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_zones_that_are_not_read_are_known_as_such() {
+        for text in ["EST", " CET", ".5 Europe/Paris", ",123 JST"] {
+            let stamp = format!("2026-03-04 00:00:00{text}");
+            assert!(names_unknown_zone(stamp.as_bytes()), "{stamp}");
+        }
+        for text in [
+            "", "Z", " UTC", " GMT", ".5+01:00", " -03", " PM", ".123", "am",
+        ] {
+            let stamp = format!("2026-03-04 00:00:00{text}");
+            assert!(!names_unknown_zone(stamp.as_bytes()), "{stamp}");
+        }
+    }
 }
