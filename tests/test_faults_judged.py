@@ -269,13 +269,15 @@ def test_answers_that_are_others_afterwards_are_not_normal(operation: bool) -> N
     same = replies(("captured", 40, 0.0), ("after", 40, 40.0))
     emptied = replies(("captured", 40, 0.0), ("after", 0, 40.0))
     assert faults._checked(same, crash, seen) == seen
-    assert faults.other_answers(same, crash) == 0.0
+    assert faults.other_answers(same, crash) == (0, 1)
     found = faults._checked(emptied, crash, seen)
     assert found.normal == faults._OTHERS
     assert "normal_s" not in found.figures
-    assert faults.other_answers(emptied, crash) == 1.0
+    assert faults.other_answers(emptied, crash) == (1, 1)
+    never = replace(seen, figures={"normal_s": math.inf})
+    assert faults._checked(emptied, crash, never) == never, "it was not normal, that is known"
     crash.beside.append(RoleRun(name="writer", number=2, does="write"))
-    assert faults.other_answers(emptied, crash) == 0.0, "somebody wrote"
+    assert faults.other_answers(emptied, crash) == (0, 0), "somebody wrote"
 
 
 @pytest.mark.parametrize("late_s", [0.0, 0.3])

@@ -598,9 +598,13 @@ def test_one_trial_in_which_a_role_was_slow_is_not_averaged_away() -> None:
 
 
 def test_a_writer_that_is_blocked_to_the_end_is_behind_by_all_that_time() -> None:
-    due = np.arange(60, dtype=np.int64) * 10**9
+    due, end = np.arange(60, dtype=np.int64) * 10**9, 60 * 10**9
     sent = np.where(due < 12 * 10**9, due + 1000, -1)
-    assert behind_s(due, sent, 60 * 10**9) == 48.0
-    assert behind_s(due[:12], sent[:12], 60 * 10**9) == 1e-6
-    assert behind_s(due, due + 3 * 10**9, 60 * 10**9) == 3.0
-    assert behind_s(due[:0], sent[:0], 60 * 10**9) == 0.0
+    no = np.zeros(60, np.bool_)
+    assert behind_s(due, sent, sent < 0, end) == 48.0
+    assert behind_s(due, np.full(60, -1), ~no, end) == 60.0, "nothing was ever sent"
+    assert behind_s(due[:12], sent[:12], no[:12], end) == 1e-6
+    assert behind_s(due, due + 3 * 10**9, no, end) == 3.0
+    assert behind_s(due[:0], sent[:0], no[:0], end) == 0.0
+    refused = np.where((due >= 20e9) & (due < 25e9), -1, due + 1000)
+    assert behind_s(due, refused, no, end) == 1e-6, "refused at once, and punctual afterwards"

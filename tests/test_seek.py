@@ -126,8 +126,8 @@ def test_a_trial_that_is_too_short_is_named() -> None:
     assert both.holds == low.rate_per_s, "what one of two trials shows is not sure"
     assert both.sentence == (
         "The promise seems to be kept at 2,000/s, the highest rate of 3 trials; at 500/s it is "
-        "kept (95 %). Only 1 of the 2 trials at 2,000/s show that it is kept there (95 %). Where "
-        "it fails is not known."
+        "kept (95 %). Only 1 of the 2 trials at 2,000/s shows that it is kept there (95 %). "
+        "Where it fails is not known."
     )
 
 

@@ -272,6 +272,29 @@ def test_a_few_slow_requests_that_take_most_of_the_time_are_a_slow_system(
     assert found["two_thirds_s"].value == pytest.approx(20.0 if share else 0.0, abs=1.0)
 
 
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("stall_s", [7.0, 15.0])
+def test_a_stall_of_a_fast_system_is_no_warm_up(closed: bool, stall_s: float) -> None:
+    """For half a second nothing is answered: one request waits, or all that are due meanwhile."""
+    due = np.arange(0, 40, 1e-3)
+    stalled = (due >= stall_s) & (due < stall_s + 0.5)
+    if closed:
+        due = due[~stalled]
+        took = np.full(due.size, 0.9e-3)
+        took[np.searchsorted(due, stall_s) - 1] = 0.5
+    else:
+        took = np.where(stalled, stall_s + 0.5 - due, 0.9e-3)
+    at = np.round(1e9 * due).astype(np.int64)
+    done = at + np.round(1e9 * took).astype(np.int64)
+    n = due.size
+    query = (np.arange(n) % 40).astype(np.uint32)
+    trace = Trace(query, np.zeros(n, np.uint8), at, at, at, done, (round(10e9), round(40e9)))
+    found = warmup.milestones(trace, warmup.find(trace, closed=closed))
+    if "two_thirds_s" in found:
+        assert found["two_thirds_s"].value == 0.0
+    assert warmup._two_thirds_s(trace, "throughput" if closed else "response_p50") == 0.0
+
+
 @pytest.mark.parametrize("load", ["clients = 2", "rate_per_s = 500"])
 def test_a_study_without_a_warm_up_measures_once_the_system_is_warm(
     tmp_path: Path, load: str

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -96,26 +96,36 @@ class Pair:
     agreeing: Ints
 
 
-def read_answers(record: Record, trial: Trial, also: Iterable[Trial] = ()) -> Answers:
+def read_answers(record: Record, trial: Trial, more: pa.Table | None = None) -> Answers:
     """The captured replies of a trial; of several for a query, the first.
 
-    ``also``: trials of the same system whose replies under load, as far as they were kept, stand
-    for queries that were never asked alone. (Where documents change, they are none that would.)
+    ``more``: replies of the same system, as ``loaded`` has them; they stand for queries that were
+    never asked alone.
     """
     table = record.replies(trial.trial).combine_chunks()
-    found = [table.take(_captured(table))]
-    known = found[0].column("query").to_numpy()
-    for other in also:
-        loaded = record.replies(other.trial).combine_chunks()
-        rows = _good(loaded, _of_phase(loaded, "under_load"), other)
-        numbers, first = np.unique(loaded.column("query").to_numpy()[rows], return_index=True)
+    own = table.take(_captured(table))
+    if more is not None:
+        further = ~np.isin(more.column("query").to_numpy(), own.column("query").to_numpy())
+        own = pa.concat_tables([own, more.filter(pa.array(further))]).combine_chunks()
+        own = own.take(np.argsort(own.column("query").to_numpy(), kind="stable"))
+    return _decoded(own, trial)
+
+
+def loaded(record: Record, trials: Sequence[Trial]) -> pa.Table | None:
+    """Of each query the first whole answer under load, in the order of ``trials``, as far as their
+    replies were kept; None where there are none.
+    """
+    found: list[pa.Table] = []
+    known = np.empty(0, np.int64)
+    for trial in trials:
+        table = record.replies(trial.trial).combine_chunks()
+        rows = _good(table, _of_phase(table, "under_load"), trial)
+        numbers, first = np.unique(table.column("query").to_numpy()[rows], return_index=True)
         more = ~np.isin(numbers, known)
-        if other.outcomes == trial.outcomes and more.any():
-            found.append(loaded.take(rows[first[more]]))
+        if trial.outcomes == trials[0].outcomes and more.any():
+            found.append(table.take(rows[first[more]]))
             known = np.union1d(known, numbers[more])
-    whole = pa.concat_tables(found).combine_chunks()
-    order = np.argsort(whole.column("query").to_numpy(), kind="stable")
-    return _decoded(whole.take(order), trial)
+    return pa.concat_tables(found).combine_chunks() if found else None
 
 
 def _good(table: pa.Table, rows: Ints, trial: Trial) -> Ints:

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from searchbench.analysis.agreement import agreement, every_trial
@@ -31,6 +32,7 @@ class AnswerBook:
     ) -> None:
         self.record = record
         self.loaded = loaded
+        self._under_load: dict[tuple[str, ...], pa.Table | None] = {}
         self.treatments = treatments
         self.trials = driven.by_treatment(record)
         self.rule = record.plan.judging.agreement
@@ -52,10 +54,18 @@ class AnswerBook:
         """The answers of a treatment; None where none of its trials is valid."""
         if treatment not in self._answers:
             trial = self.trial_of(treatment)
-            also = loaded_of(self.record, trial) if trial and self.loaded else ()
-            found = agreement.read_answers(self.record, trial, also) if trial else None
+            more = self._more(trial) if trial and self.loaded else None
+            found = agreement.read_answers(self.record, trial, more) if trial else None
             self._answers[treatment] = found
         return self._answers[treatment]
+
+    def _more(self, trial: Trial) -> pa.Table | None:
+        """What its system answered under load; read once for all of its treatments."""
+        own = loaded_of(self.record, trial)
+        key = tuple(t.trial for t in own)
+        if key not in self._under_load:
+            self._under_load[key] = agreement.loaded(self.record, own)
+        return self._under_load[key]
 
     def distinct(self, treatment: str) -> int:
         """How many distinct queries the treatment's query set has."""
@@ -150,7 +160,7 @@ class AnswerBook:
         return tuple(
             self._labelled((a, b), pair.agreement)
             for (a, b), pair in self._pairs.items()
-            if a[:2] != b[:2]
+            if a[0] != b[0] or (a[1] != b[1] and _unlike(pair.agreement))
         )
 
     def _labelled(self, kinds: tuple[Kind, Kind], found: Agreement) -> Agreement:
@@ -170,9 +180,17 @@ class AnswerBook:
                 yield treatment.treatment, known
 
 
+def _unlike(found: Agreement) -> bool:
+    """Whether two answer anything otherwise. (Replies under load are kept by chance, so two that
+    answer the same may have others on record.)
+    """
+    return bool(found.causes or found.only_a or found.only_b or found.dropped_a or found.dropped_b)
+
+
 def loaded_of(record: Record, trial: Trial) -> list[Trial]:
     """The trials whose replies under load tell what the system of ``trial`` answers to what it was
-    never asked alone; none where documents change, or all was asked alone.
+    never asked alone, those of the least load first; none where documents change, or all was asked
+    alone.
     """
     own = trial.captured
     if own is None or (trial.queries.distinct or 0) <= (own.distinct or 0):
@@ -182,8 +200,11 @@ def loaded_of(record: Record, trial: Trial) -> list[Trial]:
         if t.status == "ok" and (t.subject, t.system) == (trial.subject, trial.system)
         and not t.control and same_question(t, trial)
     ]  # fmt: skip
-    changing = any(role.does == "write" and not role.idle for t in found for role in t.beside)
-    return [] if changing else found
+    if any(role.does == "write" and not role.idle for t in found for role in t.beside):
+        return []
+    # A search begins with clients that ask as fast as they can, to see how fast a system is.
+    return sorted(found, key=lambda t: (t.load.kind == "closed", t.load.rate_per_s or 0.0,
+                                        t.load.clients or 0))  # fmt: skip
 
 
 def same_question(a: Trial, b: Trial) -> bool:

@@ -110,7 +110,10 @@ def agreeing_in_all(
     counts of the agreement are those of what is left.
     """
     found = {(x.digest, y.digest): (x, y) for x, y in sides}.values()
-    keep = _common((pair, *(agreement.compare(x, y, require=require, k=k) for x, y in found)))
+    keep = pair.agreeing
+    for x, y in found:  # what no side of a block was asked is known by ``pair`` alone
+        same = agreement.compare(x, y, require=require, k=k).agreeing
+        keep = np.setdiff1d(keep, np.setdiff1d(np.union1d(x.query, y.query), same))
     if keep.size == pair.agreeing.size:
         return pair
     left = [agreement.compare(only(x, keep), y, require=require, k=k).agreement for x, y in found]

@@ -428,8 +428,9 @@ def _all_hold(seen: Seen, top: Driven) -> Bracket:
         limit = math.inf
     n = len(seen.driven) - sum(d.judged.disturbed or d.judged.changed for d in seen.driven)
     by_rate: dict[float, list[bool]] = {}
-    for d in seen.used:
-        by_rate.setdefault(d.rate_per_s, []).append(d.judged.verdict == "holds")
+    for d in seen.used:  # a rate that was driven again, and longer, is known by that
+        if d.full or not any(o.full and o.rate_per_s == d.rate_per_s for o in seen.used):
+            by_rate.setdefault(d.rate_per_s, []).append(d.judged.verdict == "holds")
     holds = max((rate for rate, own in by_rate.items() if all(own)), default=None)
     at_top = by_rate[top.rate_per_s]
     unsure = not all(at_top)
@@ -448,7 +449,8 @@ def _all_hold(seen: Seen, top: Driven) -> Bracket:
     if unsure:
         at, n = per_s(top.rate_per_s), len(at_top)
         short = f"The trial at {at} alone is too short to be sure."
-        some = f"Only {sum(at_top)} of the {n} trials at {at} show that it is kept there (95 %)."
+        shows = plural(sum(at_top) == 1, "shows", "show")
+        some = f"Only {sum(at_top)} of the {n} trials at {at} {shows} that it is kept there (95 %)."
         said.append(short if n == 1 else some)
     if seen.changed_per_s == math.inf:
         said.append("Where it fails is not known.")

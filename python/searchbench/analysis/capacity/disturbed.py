@@ -24,12 +24,15 @@ def floor(winner: Side, rival: Side) -> float:
     none, all are held against all.
     """
     keeps = max((one.holds for one, _ in winner if one.holds is not None), default=0.0)
-    broke = _trials(rival, lambda t: t.verdict in ("fails", "unclear") and t.rate_per_s <= keeps)
     kept = _trials(winner, lambda t: t.verdict == "holds")
-    sides = (kept, broke) if kept and broke else (met(winner), met(rival))
+    below = _trials(rival, lambda t: t.verdict in ("fails", "unclear") and t.rate_per_s <= keeps)
+    broke = _trials(rival, lambda t: t.verdict == "fails" and t.rate_per_s <= keeps)
+    sides = [(kept, one) for one in (broke, below) if kept and one]
     conditions = [c for one, _ in rival for c in parse_promise(one.promise) if c.limit_ns]
     allowed = min((c.allowed for c in conditions), default=1.0)
-    return taken.floor(*sides, "throughput", allowed)
+    return max(
+        taken.floor(*both, "throughput", allowed) for both in sides or [(met(winner), met(rival))]
+    )
 
 
 def beside(winner: Side, rival: Side, names: tuple[str, str]) -> str:

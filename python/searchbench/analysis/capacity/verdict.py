@@ -27,8 +27,8 @@ FEW = 3  # subjects of which each pair has a sentence
 SEARCHES = 3  # from which on their scatter shows what a restart does
 ALL_VOID = "All trials are void"  # how the sentence begins then
 ONE_START = (
-    "This is of one start of the system, and another start may have another limit: three searches "
-    "(`replicates = 3`) show by how much."
+    "This is of one start of the system, and another start may have another limit: searches on "
+    "further starts show by how much."
 )
 Found = Mapping[tuple[str, str], Capacity]  # by subject and promise
 Works = Callable[[str, str], SameWork]  # whether two subjects answer the same

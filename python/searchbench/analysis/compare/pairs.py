@@ -552,7 +552,7 @@ def _other_rows(a: TreatmentResult, b: TreatmentResult, pair: Pair) -> str:
     do. A method that does so for some draws alone answers another question.
     """
     found = pair.agreement
-    of = found.queries + found.only_a + found.only_b
+    of = found.queries
     differ = of - found.agreeing
     if not (a.draws and a.draws == b.draws) or found.require == "none" or not differ:
         return ""

@@ -89,6 +89,8 @@ class SameWork:
             counts = replace(
                 pair.agreement, queries=n + int(other.size), agreeing=n,
                 differing=int(other.size), empty=0, causes={}, dropped_a=0, dropped_b=0,
+                uncompared=max(0, int(members.size) - n - int(other.size))
+                if pair.agreement.uncompared else 0,
             )  # fmt: skip
             pair = Pair(counts, agreeing)
         sized = [one and one.only(members) for one in (self.alone, self.loaded)]
@@ -140,20 +142,23 @@ class SameWork:
 
     @property
     def few(self) -> str:
-        """That too few requests were seen to be answered alike to know it of most, a clause;
-        empty: enough were. Those that are asked alone are spread evenly over the list, so they are
-        taken for a sample of it: at least ``MOST`` have to agree even at the lower limit (95 %).
+        """That too few requests were compared to know that most of all are answered alike, a
+        clause; empty: enough were, or it is known that they are not. Those that are asked alone are
+        spread evenly over the list, so they are taken for a sample of it: of the others, as many
+        count as alike as the lower limit (95 %) of the share that was seen.
         """
         if self.pair is None or not (more := self.pair.agreement.uncompared):
             return ""
         found = self.pair.agreement
-        agree = found.agreeing
-        least = share_at_least(0.05, agree, max(agree, found.queries))
-        if max(least, agree / (found.queries + more)) >= MOST:
+        agree, of = found.agreeing - found.empty, found.queries - found.empty
+        if found.require == "none" or of <= 0 or agree < MOST * of:
             return ""
+        if agree + share_at_least(0.05, agree, of) * more >= MOST * (of + more):
+            return ""
+        aside = " that find something" if found.empty else ""
         return (
-            f"only {found.queries} of {found.queries + more} requests were compared ({agree} are "
-            f"answered alike), too few to show that {100 * MOST:g} % of all are"
+            f"only {of} of {of + more} requests{aside} were compared ({agree} are answered alike), "
+            f"too few to show that {100 * MOST:g} % of all are"
         )
 
     def in_part(self, names: Names = SIDES) -> str:

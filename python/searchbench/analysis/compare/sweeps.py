@@ -264,8 +264,10 @@ def in_pairs(
 
 def _work(a: Record, b: Record, x: Trial, y: Trial) -> SameWork:
     """What is known of whether both answer the same, by what they answered when asked alone."""
-    mine = agreement.read_answers(a, x, answers.loaded_of(a, x))
-    other = agreement.read_answers(b, y, answers.loaded_of(b, y))
+    mine, other = (
+        agreement.read_answers(r, t, agreement.loaded(r, answers.loaded_of(r, t)))
+        for r, t in ((a, x), (b, y))
+    )
     rule, asked = a.plan.judging.agreement, a.queries(x.queries.digest) if x.queries.digest else ()
     agree = partial(
         agreement.compare, mine, other, require=rule.require, k=rule.k, queries=asked,

@@ -88,21 +88,22 @@ def of_writer(made: Written, window: tuple[int, int], run: RoleRun) -> dict[str,
     found |= _times("service", np.where(made.well, made.done - made.sent, FOREVER_NS)[begun])
     if clocked:
         found |= _times("response", np.where(made.well, made.done - made.due, FOREVER_NS)[due])
-        if begun.any():
-            found["behind_s"] = behind_s(made.due[due], made.sent[due], end)
+        if due.any():
+            found["behind_s"] = behind_s(made.due[due], made.sent[due], made.unsent[due], end)
     return found
 
 
-def behind_s(due: Ints, sent: Ints, end_ns: int) -> float:
-    """How late the last of these was begun by its clock, or how long the first of those that were
-    never begun (-1) had been due by the end; 0 where there are none.
+def behind_s(due: Ints, sent: Ints, unsent: NDArray[np.bool_], end_ns: int) -> float:
+    """How late the last of these was begun by its clock (-1: it was not, as where the connection
+    was refused), or how long the first that waited to the end, ``unsent``, had been due; 0 where
+    there are none.
     """
     begun, waits = sent >= 0, [0]
     if begun.any():
         last = np.argmax(due[begun])
         waits.append(int(sent[begun][last] - due[begun][last]))
-    if not begun.all():
-        waits.append(end_ns - int(due[~begun].min()))
+    if unsent.any():
+        waits.append(end_ns - int(due[unsent].min()))
     return max(waits) / 1e9
 
 

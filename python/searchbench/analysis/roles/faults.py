@@ -391,7 +391,8 @@ def _checked(record: Record, trial: Trial, seen: _Seen) -> _Seen:
     if since is None or isinstance(seen.normal, str):
         return seen
     same, compared = _answers(record, trial)
-    if compared - same > ERRORS_INVALID * compared:
+    never = math.isinf(seen.figures.get("normal_s", 0.0))  # whatever it answered, it was not normal
+    if compared - same > ERRORS_INVALID * compared and not never:
         return _unknown(seen, _OTHERS)
     if trial.operation is not None:
         return seen
@@ -412,12 +413,12 @@ def _unknown(seen: _Seen, why: str) -> _Seen:
     return replace(seen, normal=why, figures=figures)
 
 
-def other_answers(record: Record, trial: Trial) -> float:
-    """The share of answers that were others after a fault than before, though nobody wrote; 0 of a
-    trial without one.
+def other_answers(record: Record, trial: Trial) -> tuple[int, int]:
+    """How many answers were others after a fault than before, though nobody wrote, and of how many;
+    of none in a trial without a fault.
     """
     same, compared = _answers(record, trial) if trial.fault is not None else (0, 0)
-    return 1 - same / compared if compared else 0.0
+    return compared - same, compared
 
 
 def _errors_ns(trial: Trial, trace: Trace, wrong: NDArray[np.bool_], begun: int) -> Ints:

@@ -78,8 +78,9 @@ def of_trial(record: Record, trial: Trial, run: RoleRun) -> Read | None:
     well = (trace.outcome == 0) & (trace.done != NEVER) & (trace.sent != NEVER)
     behind = None
     if clocked and kept.any():
-        sent = np.where(trace.sent != NEVER, trace.sent, -1)
-        behind = behind_s(trace.due[kept], sent[kept], trace.window[1])
+        sent = np.where(trace.sent != NEVER, trace.sent, -1)[kept]
+        waits = (sent < 0) & (trace.outcome[kept] == trial.outcomes.index("unfinished"))
+        behind = behind_s(trace.due[kept], sent, waits, trace.window[1])
     return Read(
         requests=int(np.count_nonzero(kept)),
         failed=int(np.count_nonzero(kept & ~well)),

@@ -64,7 +64,8 @@ def of_trial(run: RoleRun, made: Written, beside: Readers) -> tuple[WriterStage,
             offered=int(made.documents[own].sum()),
             acknowledged=int(made.taken[came].sum()),
             service_p50_s=_quantile((made.done - made.sent)[own & made.well], 0.5),
-            behind_s=behind_s(made.due[own], made.sent[own], edges[-1]) if own.any() else None,
+            behind_s=behind_s(made.due[own], made.sent[own], made.unsent[own], edges[-1])
+            if own.any() else None,
             readers_p50_s=_quantile(beside.took[read], 0.5),
             readers_p99_s=_quantile(beside.took[read], 0.99),
         ))  # fmt: skip

@@ -176,10 +176,10 @@ def judge_trial(
     service, response = np.sort(measured.service_ns), np.sort(measured.response_ns)
     figures = _figures(trial, measured, counts, service, response, rate) | of_warmup
     figures |= alone.figures(trial) | elsewhere.figures(trial) | jobs.figures(trial)
-    after = faults.other_answers(record, trial)  # whatever was asked since may be such
-    if looked or after:
-        share = max(after, differ / looked if looked else 0.0)
-        figures[replies.OTHERWISE] = Estimate(share, "share", max(1, looked))
+    after, of_all = faults.other_answers(record, trial)  # whatever was asked since may be such
+    shares = [n / of for n, of in ((differ, looked), (after, of_all)) if of]
+    if shares:
+        figures[replies.OTHERWISE] = Estimate(max(shares), "share", max(looked, of_all))
     if first_asks is not None:
         figures["first_asks"] = first_asks
     bad = [f for f in findings if f.severity == "invalid"]

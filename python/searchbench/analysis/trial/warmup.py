@@ -154,9 +154,10 @@ def _two_thirds_s(trace: Trace, what: Quantity) -> float | None:
     """When the speed came to two thirds of that in the window.
 
     That is the later of two points: up to one, most batches are slower by the mean logarithm, which
-    a few slow requests hardly move; up to the other, all requests together took longer than they
-    may, as where a few of them wait for a disk (the greatest of the sums up to each batch). A
-    request may take half as long again as the same query does in the window.
+    a few slow requests hardly move; up to the other, all requests of a closed loop before the
+    window took together longer than they may, as where a few of them wait for a disk (the greatest
+    of the sums up to each batch). A request may take half as long again as the same query does in
+    the window.
     """
     good = np.flatnonzero((trace.outcome == 0) & (trace.done >= 0) & (trace.sent >= 0))
     good = good[np.argsort(trace.done[good], kind="stable")]
@@ -177,8 +178,10 @@ def _two_thirds_s(trace: Trace, what: Quantity) -> float | None:
     if not slower.size:
         return None
     at = _up_to(np.where(slower > np.log(1.5), 1.0, -1.0))
-    in_all = _up_to(more(took, lambda mine, usual: mine - 1.5 * usual))
-    at = max(at, in_all if in_all >= SUMS else 0)  # less may be one slow request
+    if what == "throughput":  # else one stall is the wait of all that come meanwhile
+        before = int(np.count_nonzero(~inside[known])) // PER_BIN
+        in_all = _up_to(more(took, lambda mine, usual: mine - 1.5 * usual)[:before])
+        at = max(at, in_all if in_all >= SUMS else 0)  # less may be one slow request
     if at == slower.size:
         return None
     return float(began[known][at * PER_BIN]) / 1e9 if at else 0.0
@@ -187,7 +190,7 @@ def _two_thirds_s(trace: Trace, what: Quantity) -> float | None:
 def _up_to(excess: Floats) -> int:
     """How many of the first have together the most; 0 where no beginning has any."""
     sums = np.cumsum(excess)
-    return int(np.argmax(sums)) + 1 if sums.max() > 0 else 0
+    return int(np.argmax(sums)) + 1 if sums.max(initial=0.0) > 0 else 0
 
 
 def _settled(curve: Curve, start_s: float) -> tuple[float | None, float]:

@@ -200,7 +200,7 @@ def agreement(content: Content) -> Section | None:
     blocks: list[Block] = [
         Text(
             "Speed is worth comparing only between systems that answer the same. "
-            f"{asked_alone(found, when)}"
+            f"{asked_alone(found, when, stepped=content.stepped)}"
         ),
         agreement_tables.agreement(found, content.labels),
     ]
@@ -208,11 +208,12 @@ def agreement(content: Content) -> Section | None:
     return Section("agreement", "Agreement", tuple(blocks))
 
 
-def asked_alone(found: Iterable[Agreement], when: str) -> str:
+def asked_alone(found: Iterable[Agreement], when: str, *, stepped: bool) -> str:
     """Whether all distinct queries were asked alone, so as to be compared, in sentences."""
     parts = [one for one in found if one.uncompared]
     if not parts:
-        return f"{when}, every distinct query was asked once and its reply kept."
+        some = ", or its replies under load stand for it," if stepped else ""
+        return f"{when}, every distinct query was asked once{some} and its reply kept."
     least = min(parts, key=lambda one: one.queries / (one.queries + one.uncompared))
     return (
         f"{when}, some of the distinct requests were asked once and their replies kept. For the "

@@ -218,8 +218,9 @@ def _answers(found: RecordComparison) -> Section:
         text = "The two were not asked the same queries over the same documents, or what they "
         text += "answered is not on record."
         return Section("answers", "Answers", (Text(text),))
+    when = "Outside the timed part of each run"
     text = (
-        f"{measured.asked_alone(agreed.values(), 'Outside the timed part of each run')} "
+        f"{measured.asked_alone(agreed.values(), when, stepped=True)} "
         f"{answered.sentence(agreed)} The study requires "
         f"{answered.REQUIRED[found.answers_level]}. Of the queries that differ, the least "
         "alike come first."
