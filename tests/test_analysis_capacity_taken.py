@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from queues import fixed
-from searchbench.analysis.capacity import disturbed
+from searchbench.analysis.capacity import unequal
 from searchbench.analysis.compare import compiling
 from searchbench.analysis.compare.records import compare_records
 from searchbench.analysis.compare.taken import TAKEN
@@ -103,18 +103,18 @@ def test_others_who_met_only_the_trials_that_decide_are_seen_in_them() -> None:
         }
 
     quiet = met()
-    assert disturbed.floor([(winner, quiet)], [(rival, quiet)]) == 1.0
+    assert unequal.floor([(winner, quiet)], [(rival, quiet)]) == 1.0
     # Of all 19 trials that is 0.2 % of a core, of the one that decides 4 %.
-    assert disturbed.floor([(winner, quiet)], [(rival, met(t18=0.04))]) == float("inf")
+    assert unequal.floor([(winner, quiet)], [(rival, met(t18=0.04))]) == float("inf")
     # What met the winner only where it broke the promise too excuses nothing.
     spoilt = met(t1=0.1)
-    assert disturbed.floor([(winner, spoilt)], [(rival, met(t18=0.04))]) == float("inf")
+    assert unequal.floor([(winner, spoilt)], [(rival, met(t18=0.04))]) == float("inf")
     unclear = search(200.0, 400.0, *low, trial(18, 400.0, "unclear"))
-    assert disturbed.floor([(winner, quiet)], [(unclear, met(t18=0.04))]) == float("inf")
+    assert unequal.floor([(winner, quiet)], [(unclear, met(t18=0.04))]) == float("inf")
     early = met(**{f"t{n}": 0.02 for n in range(18)})
-    assert disturbed.floor([(winner, quiet)], [(rival, early)]) == 1.0, "it broke it undisturbed"
+    assert unequal.floor([(winner, quiet)], [(rival, early)]) == 1.0, "it broke it undisturbed"
     slow = search(200.0, 700.0, *low, trial(18, 700.0, "fails"))
-    made = disturbed.floor([(winner, quiet)], [(slow, met(t18=0.04))])
+    made = unequal.floor([(winner, quiet)], [(slow, met(t18=0.04))])
     assert 1 < made < 1.01, "the winner breaks it there too"
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import combinations, permutations
 
 from searchbench.analysis.answer import Rank, Said, said, sentences
-from searchbench.analysis.capacity import alike, disturbed, meanwhile
+from searchbench.analysis.capacity import alike, meanwhile, unequal
 from searchbench.analysis.capacity.alike import LEFT_OUT
 from searchbench.analysis.capacity.bracket import HOW_OFTEN, ROUGH
 from searchbench.analysis.capacity.otherwise import IF_FAILED, NOT_COMPARABLE
@@ -76,11 +76,11 @@ def sustained(
         if not why and not leads(x, y, gap * meanwhile.reach(x, y, changed, steps)):
             why = meanwhile.doubt(changed)
         if not why:
-            made = disturbed.floor([(x, by_trial)], [(y, by_trial)])
+            made = unequal.floor([(x, by_trial)], [(y, by_trial)])
             if not leads(x, y, gap * made):
                 why = taken.said(y.subject, made)
         if not why:
-            why = disturbed.beside([(x, by_trial)], [(y, by_trial)], names)
+            why = unequal.beside([(x, by_trial)], [(y, by_trial)], names)
         return f"which is not resolved: {why}" if why else ""
 
     single = Rank.ANSWER if len(names) == 1 else Rank.MORE
@@ -144,7 +144,7 @@ def sustained(
 
     above_others = [(a, b, p) for a, b in permutations(names, 2) for p in promises if sure(a, b, p)]
     resolved = bool(above_others)
-    lesser = {(b, p): disturbed.met([(found[b, p], by_trial)]) for _, b, p in above_others}
+    lesser = {(b, p): unequal.met([(found[b, p], by_trial)]) for _, b, p in above_others}
     early = dict.fromkeys(b for (b, _), trials in lesser.items() if compiling.mostly(trials))
     parts.append([*said([compiling.said([*early])], Rank.DOUBT)])
     # Above every rival under every promise.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, product, starmap
 from statistics import fmean
 
-from searchbench.analysis.capacity import disturbed
+from searchbench.analysis.capacity import unequal
 from searchbench.analysis.compare import (
     builds,
     failed,
@@ -269,8 +269,8 @@ def _of_search(
     names = ("the first", "the second")[won], ("the second", "the first")[won]
     winner, rival = sides[won], sides[1 - won]
     own = [
-        taken.why(names[1], disturbed.floor(winner, rival), line.ratio, 1.0),
-        disturbed.beside(winner, rival, names),
+        taken.why(names[1], unequal.floor(winner, rival), line.ratio, 1.0),
+        unequal.beside(winner, rival, names),
     ]
     why = [*known, *filter(None, own)]
     if line.verdict == "differs" and line.run_sd is None and any(own):
@@ -281,7 +281,7 @@ def _of_search(
 
 def _searched(
     line: RecordLine, before: Sequence[Run], after: Sequence[Run]
-) -> list[list[disturbed.Searched]]:
+) -> list[list[unequal.Searched]]:
     """The searches of either side that a line about a limit is of, over all runs."""
     promise = line.metric.removeprefix(OF_CAPACITY)
     return [
@@ -300,7 +300,7 @@ def trials_of(
 ) -> list[list[TrialResult]]:
     """The trials of either side that a line is of, over all runs."""
     if line.metric.startswith(OF_CAPACITY):
-        return [disturbed.met(side) for side in _searched(line, before, after)]
+        return [unequal.met(side) for side in _searched(line, before, after)]
     return [
         [
             trial

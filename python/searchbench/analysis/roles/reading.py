@@ -79,7 +79,8 @@ def of_trial(record: Record, trial: Trial, run: RoleRun) -> Read | None:
     behind = None
     if clocked and kept.any():
         sent = np.where(trace.sent != NEVER, trace.sent, -1)[kept]
-        waits = (sent < 0) & (trace.outcome[kept] == trial.outcomes.index("unfinished"))
+        unfinished = [i for i, name in enumerate(trial.outcomes) if name == "unfinished"]
+        waits = (sent < 0) & np.isin(trace.outcome[kept], unfinished)
         behind = behind_s(trace.due[kept], sent, waits, trace.window[1])
     return Read(
         requests=int(np.count_nonzero(kept)),

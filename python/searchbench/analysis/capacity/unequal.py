@@ -1,4 +1,4 @@
-"""What else may make one limit greater than another: what happened on the machine in its trials.
+"""What else may make one limit greater than another: the conditions of its trials were unequal.
 
 Others took more of the cores from the lesser one, or roles got less done beside the greater one.
 """
